@@ -88,6 +88,15 @@ Json phases_json(const rmsp::PreconditionerReport& report)
     return phases;
 }
 
+Json steps_json(const rmsp::PreconditionerReport& report)
+{
+    Json steps = Json::object();
+    for (const rmsp::PhaseTimes& step : report.steps) {
+        steps[step.name] = step.seconds.front();
+    }
+    return steps;
+}
+
 /// `steps` times: a larger diagonal, as of another time step, the hierarchy renewed, a solve from zero.
 Json time_stepping(const Options& options, const MultigridCase& problem, rmsp::DistributedMatrix<double>& matrix,
                    rmsp::Preconditioner<double>& preconditioner, rmsp::Solver<double>& solver,
@@ -176,6 +185,7 @@ Json measured(const Options& options, const MultigridCase& problem, const std::s
              {"hierarchy", hierarchy_json(report, std::max<std::int64_t>(problem.a.rows, 1))},
              {"setup_seconds", {{"least", least(setups)}, {"median", median(setups)}}},
              {"setup_phases", phases_json(report)},
+             {"setup_steps", steps_json(report)},
              {"solve_seconds", {{"least", least(solves)}, {"median", median(solves)}}},
              {"solver_iterations", result.iterations},
              {"outcome", to_string(result.outcome)},

@@ -27,4 +27,12 @@ inline int threads_of_team()
 #endif
 }
 
+/// What threads_of_team() is from now on for the calling thread.
+inline void set_threads_of_team([[maybe_unused]] int threads)
+{
+#ifdef _OPENMP
+    omp_set_num_threads(threads);
+#endif
+}
+
 }  // namespace rmsp::core

@@ -36,6 +36,9 @@ struct PreconditionerReport {
     std::vector<std::string> notes{};  ///< sentences: what was shifted, replaced, or depends on the number of devices
     std::vector<MultigridLevel> levels{};  ///< of multigrid
     std::vector<PhaseTimes> phases{};      ///< of multigrid's `seconds`
+    /// What a set-up's phases consist of where matrices are distributed and multiplied, "A P/symbolic": seconds of the
+    /// slowest device, of all levels together.
+    std::vector<PhaseTimes> steps{};
 
     /// Nonzeros, or rows, of all levels over those of the first; 0 without levels.
     RMSP_API double operator_complexity() const;

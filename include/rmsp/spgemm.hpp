@@ -237,8 +237,9 @@ public:
 
 private:
     friend struct detail::ProductAccess;
+    /// `once`: R A P is computed once, and devices free A P where they have copied what they need of it.
     void open(const std::shared_ptr<detail::RuntimeState>& runtime, const SpgemmOperand<T>& r,
-              const SpgemmOperand<T>& a, const SpgemmOperand<T>& p, const SpgemmOptions& options);
+              const SpgemmOperand<T>& a, const SpgemmOperand<T>& p, const SpgemmOptions& options, bool once = false);
 
     SparseProduct<T> ap_;
     SparseProduct<T> rap_;

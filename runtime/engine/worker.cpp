@@ -1,5 +1,6 @@
 #include "runtime/engine/worker.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 #include <utility>
@@ -10,6 +11,7 @@
 #include <rmsp/error.hpp>
 
 #include "core/log.hpp"
+#include "core/team.hpp"
 
 namespace rmsp::engine {
 
@@ -82,6 +84,8 @@ void Worker::run(const Placement& placement, const DeviceFactory& factory)
         device_->make_current();
         stream_ = device_->make_stream(StreamPriority::normal);
         pool_ = device_->make_pool(*stream_);
+        // Loops over a device's part are its own cores' work.
+        core::set_threads_of_team(std::max(context().threads, 1));
     } catch (...) {
         {
             std::lock_guard lock(mutex_);

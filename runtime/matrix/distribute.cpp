@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "runtime/matrix/balance.hpp"
+#include "runtime/matrix/part_columns.hpp"
 #include "runtime/matrix/place_source.hpp"
 #include "runtime/matrix/products.hpp"
 #include "runtime/matrix/row_product.hpp"
@@ -66,6 +67,17 @@ void describe_encoding(MatrixState<T>& matrix)
     }
 }
 
+/// Plans the worker's part, which is on its device, by what its columns and rows are there.
+template <class T>
+void examine_part(MatrixState<T>& matrix, engine::Worker& worker, const plan::Stored<T>& a)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const Shard<T>& shard = *matrix.shards[rank];
+    PartColumns columns(worker, shard.owned.col_idx, shard.part.start_idx);
+    plan::plan_shard(matrix.plan.shards[rank], matrix.plan, *matrix.runtime, a, matrix.options, columns,
+                     &shard.statistics);
+}
+
 /// Splits A, by `weights` as make_plan() does, copies each part to its device and makes its kernel ready.
 template <class T>
 std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeState>& runtime,
@@ -80,11 +92,16 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
     matrix->runtime = runtime;
     matrix->options = options;
     matrix->origin.coordinates = given.coordinates;
+    matrix->origin.devices = given.from_devices();
     matrix->options.progress = {};
     double split = 0;
-    matrix->plan = plan::make_plan(*runtime, given, options, weights, &split);
+    matrix->plan = given.columns_on_devices ? plan::begin_plan(*runtime, given, options, weights, &split)
+                                            : plan::make_plan(*runtime, given, options, weights, &split);
     const double planned = core::seconds_since(start);
-    matrix->record.setup = {{"partition", {split}, true}, {"examine", {planned - split}, true}};
+    matrix->record.setup.push_back({"partition", {split}, true});
+    if (!given.columns_on_devices) {
+        matrix->record.setup.push_back({"examine", {planned - split}, true});
+    }
     if (options.progress) {
         options.progress("partition", 1.0);
     }
@@ -96,9 +113,6 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
     if (a.resident != nullptr) {
         a.resident->split(matrix->plan.partition);
     }
-    matrix->rows = plan::row_side(matrix->plan);
-    matrix->columns = plan::column_side(matrix->plan);
-    matrix->columns.slices = plan::column_slices(matrix->plan, a);
     if (options.mode == Mode::streamed) {
         const auto begin = core::Clock::now();
         matrix->origin.source = lock_source(*runtime, a, options.pin);
@@ -113,6 +127,7 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
     }
 
     std::vector<double> upload(static_cast<std::size_t>(devices));
+    std::vector<double> examine(static_cast<std::size_t>(devices));
     double total_bytes = static_cast<double>(a.nnz) * (sizeof(T) + sizeof(std::int32_t));
     UploadProgress progress(options.progress, total_bytes);
     engine::JobTerms terms;
@@ -123,13 +138,25 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
             [&](engine::Worker& worker, engine::Rendezvous& meeting) {
                 const auto begin = core::Clock::now();
                 build_shard(*matrix, worker, meeting, a, progress);
-                upload[static_cast<std::size_t>(worker.rank())] = core::seconds_since(begin);
+                const auto rank = static_cast<std::size_t>(worker.rank());
+                upload[rank] = core::seconds_since(begin);
+                if (a.columns_on_devices) {
+                    examine_part(*matrix, worker, a);
+                    examine[rank] = core::seconds_since(begin) - upload[rank];
+                }
             },
             {}, terms)
         .get();
     if (!matrix->origin.source) {
         matrix->record.setup.push_back({"upload", upload, true});
     }
+    if (a.columns_on_devices) {
+        matrix->record.setup.push_back({"examine", examine, true});
+        plan::finish_plan<T>(matrix->plan, *runtime, options);
+    }
+    matrix->rows = plan::row_side(matrix->plan);
+    matrix->columns = plan::column_side(matrix->plan);
+    matrix->columns.slices = plan::column_slices(matrix->plan, a);
     for (const bool of_transpose : {false, true}) {
         if (plan::multiplies_by_rows(matrix->plan, of_transpose)) {
             matrix->products[of_transpose ? 1 : 0] = std::make_shared<RowProduct<T>>(*matrix);

@@ -30,6 +30,7 @@ namespace rmsp::distributed {
 template <class T>
 struct MatrixOrigin {
     bool coordinates = false;               ///< see Stored
+    bool devices = false;                   ///< see Stored::from_devices()
     bool sorted_copy = false;               ///< the values are not in the caller's order
     CooMatrix<T> kept_copy;                 ///< of a streamed matrix: entries that were sorted
     HostVector<std::int64_t> kept_row_ptr;  ///< of a streamed matrix: row pointers of coordinates

@@ -84,7 +84,7 @@ void RowProduct<T>::find_interior(Shard<T>& shard, RowShard<T>& own, engine::Wor
         return;
     }
     engine::Device& device = worker.device();
-    const kernels::DeviceArray<std::int64_t> run(device, 2);
+    const kernels::DeviceArray<std::int64_t> run(*worker.context().memory, 2);
     const std::int64_t slice = by_entries_ ? 0 : x_slices_[rank] - matrix_.plan.shards[rank].index_base;
     kernels::interior_rows(shard.owned.row_ptr, shard.owned.rows, shard.owned.col_idx, slice,
                            slice + x_slices_[rank + 1] - x_slices_[rank], run.data(), worker.context());
@@ -101,16 +101,19 @@ template <class T>
 void RowProduct<T>::open_shard(Shard<T>& shard, RowShard<T>& own, engine::Worker& worker)
 {
     engine::Device& device = worker.device();
-    // Of several devices, others read it, which the pool is not for.
-    kernels::Memory& memory = shard.budget         ? static_cast<kernels::Memory&>(*shard.budget)
-                              : shards_.size() > 1 ? device
-                                                   : *worker.context().memory;
+    // Others read x, so of several devices the pool must be one that these reach.
+    const bool pooled = shards_.size() == 1 || matrix_.runtime->peers_reach_pools();
+    kernels::Memory& memory = shard.budget ? static_cast<kernels::Memory&>(*shard.budget)
+                              : pooled     ? *worker.context().memory
+                                           : device;
     if (shard.carry_nnz > 0) {
         own.carry_out = kernels::DeviceArray<T>(memory, 1);
     }
     if (!device.shares_host_memory()) {
-        own.x = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(matrix_.columns.size()));
-        own.y = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(shard.owned.rows));
+        if (!matrix_.origin.devices) {
+            own.x = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(matrix_.columns.size()));
+            own.y = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(shard.owned.rows));
+        }
         own.y_there = worker.device().make_event(false);
         for (int i = 0; i < host_y_stretches; ++i) {
             own.y_done.push_back(worker.device().make_event(false));

@@ -84,7 +84,15 @@ typename RowProduct<T>::PlacedX RowProduct<T>::place_whole_x(engine::Worker& wor
         return {x.host, false};
     }
     // Through the matrix's own copy of x.
-    T* const all = shards_[rank]->x.data();
+    kernels::DeviceArray<T>& room = shards_[rank]->x;
+    if (matrix_.origin.devices) {
+        if (room.size() == 0) {
+            room = kernels::DeviceArray<T>(device, static_cast<std::size_t>(matrix_.columns.size()));
+            x_buffers_[rank] = room.data();
+        }
+        meeting.arrive_and_wait();  // the others gather from there
+    }
+    T* const all = room.data();
     const bool gathered = channel_ && (x.vector || !upload_needed_);
     const auto& slices = x.vector ? x.vector->offsets : x_even_;
     const transport::Range own = gathered ? transport::Range{slices[rank], slices[rank + 1]} : x_needed_[rank];

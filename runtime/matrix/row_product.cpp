@@ -182,6 +182,9 @@ void RowProduct<T>::apply(engine::Worker& worker, engine::Rendezvous& meeting, T
     const auto stretches = copy_y && !in_order(x.vector) ? host_stretches(shard, own) : std::vector<transport::Range>{};
     T* const host_rows = y.vector ? nullptr : y.host + shard.part.first_owned_row();
 
+    if (copy_y && own.y.size() == 0) {
+        own.y = kernels::DeviceArray<T>(*worker.context().memory, static_cast<std::size_t>(shard.owned.rows));
+    }
     T* const y_place = copy_y ? own.y.data() : y.vector ? y.vector->slices[rank] : host_rows;
     const transport::Range interior = interior_of(shard, own);
     if ((!interior.empty() || begins_with_own_columns(shard, own)) && y.vector && exchanged_by_rows(x) &&

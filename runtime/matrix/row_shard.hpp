@@ -47,11 +47,12 @@ struct RowShard {
     std::unique_ptr<engine::Event>
         exchanged;                      ///< what that stream waits for before it needs the others' entries, or ends
     kernels::DeviceArray<T> carry_out;  ///< one entry
-    kernels::DeviceArray<T> x;          ///< all of x, where it has to be gathered first
+    /// All of x, where it has to be gathered first; of a matrix that came from the devices once that was needed.
+    kernels::DeviceArray<T> x;
     kernels::DeviceArray<std::int32_t> ghosts;  ///< columns behind the own slice, where x is exchanged by entries
     kernels::DeviceArray<T> local_x;            ///< room for slice and ghosts, for an x that has none
     std::array<PackedEntries<T>, ghost_messages> packed;  ///< what others need of the slice, in each message
-    kernels::DeviceArray<T> y;                            ///< owned rows of y, where y lives on the host
+    kernels::DeviceArray<T> y;                            ///< owned rows of y, where y lives on the host; as `x`
     /// For each stretch of rows of such a y that leaves as one: its product has ended.
     std::vector<std::unique_ptr<engine::Event>> y_done;
     std::unique_ptr<engine::Event> y_there;  ///< all rows of such a y are in host memory

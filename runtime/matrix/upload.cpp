@@ -5,6 +5,7 @@
 #include <memory>
 #include <type_traits>
 
+#include <kernels/steps/coarsening/coarsening.hpp>
 #include <kernels/steps/support/support.hpp>
 
 namespace rmsp::distributed {
@@ -49,14 +50,23 @@ void upload_indices(const Shard<T>& shard, engine::Worker& worker, IndexView ind
 /// Builds the owned rows' local pointers: on the device from the caller's, whose slice is uploaded as it is (MSREP,
 /// section 4.1), or on the way there.
 template <class T>
-IndexView build_row_pointers(Shard<T>& shard, engine::Worker& worker, const plan::Stored<T>& a, RowPointers where)
+IndexView build_row_pointers(Shard<T>& shard, engine::Worker& worker, engine::Rendezvous& meeting,
+                             const plan::Stored<T>& a, RowPointers where, kernels::Memory& memory)
 {
     const std::int64_t rows = shard.part.owned_rows();
     const std::int64_t start = shard.part.start_idx + shard.carry_nnz;
     const std::int64_t nnz = shard.part.nnz() - shard.carry_nnz;
     const auto context = worker.context();
     const std::size_t entry = nnz > std::numeric_limits<std::int32_t>::max() ? 8 : 4;
-    shard.row_ptr = kernels::DeviceArray<std::byte>(worker.device(), static_cast<std::size_t>(rows + 1) * entry);
+    shard.row_ptr = kernels::DeviceArray<std::byte>(memory, static_cast<std::size_t>(rows + 1) * entry);
+    if (a.rows_on_devices()) {
+        const auto gather = [&](auto* out) {
+            a.resident->gather_row_ptr(worker, meeting, out);
+            return IndexView(out);
+        };
+        return entry == 4 ? gather(reinterpret_cast<std::int32_t*>(shard.row_ptr.data()))
+                          : gather(reinterpret_cast<std::int64_t*>(shard.row_ptr.data()));
+    }
 
     const auto localize = [&](IndexView global) {
         if (entry == 4) {
@@ -92,7 +102,7 @@ IndexView build_row_pointers(Shard<T>& shard, engine::Worker& worker, const plan
                               : upload(static_cast<const std::int64_t*>(nullptr));
         }
         using Pointer = std::remove_cvref_t<decltype(*p)>;
-        kernels::DeviceArray<Pointer> staged(worker.device(), static_cast<std::size_t>(rows + 1));
+        kernels::DeviceArray<Pointer> staged(*context.memory, static_cast<std::size_t>(rows + 1));
         worker.device().upload(worker.stream(), staged.data(), slice,
                                static_cast<std::size_t>(rows + 1) * sizeof(Pointer));
         const IndexView local = localize(IndexView(staged.data()));
@@ -129,6 +139,8 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
     shard.part = plan.part;
     shard.owned.floats = options.values == StoredValues::floats;
     const std::int64_t nnz = shard.part.nnz();
+    // What comes from other devices stays in memory that need not be mapped anew, where that was.
+    kernels::Memory& memory = a.resident != nullptr ? *worker.context().memory : device;
     if (shard.part.start_flag) {
         shard.carry_nnz = end_of_first_row(a, shard.part) - shard.part.start_idx;
     }
@@ -153,11 +165,11 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
         owned_position = shard.carry_nnz;
     } else {
         const auto entries = static_cast<std::size_t>(owned_position + nnz - shard.carry_nnz);
-        shard.col_idx = kernels::DeviceArray<std::int32_t>(device, entries);
-        shard.values = kernels::DeviceArray<T>(device, entries);
+        shard.col_idx = kernels::DeviceArray<std::int32_t>(memory, entries);
+        shard.values = kernels::DeviceArray<T>(memory, entries);
         if (a.device_col_idx.data() != nullptr) {
             upload_indices(shard, worker, a.device_col_idx, plan.index_base, shard.col_idx.data());
-        } else if (a.columns != nullptr) {
+        } else if (a.columns_on_devices) {
             a.resident->gather_columns(worker, meeting, shard.col_idx.data());
         } else {
             upload_indices(shard, worker, a.col_idx, plan.index_base, shard.col_idx.data());
@@ -190,9 +202,14 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
     if (coo) {
         shard.owned_rows = rows + owned_position;
     } else {
-        shard.owned.row_ptr = build_row_pointers(shard, worker, a, options.row_pointers);
+        shard.owned.row_ptr = build_row_pointers(shard, worker, meeting, a, options.row_pointers, memory);
         if (a.only_on_device()) {
             shard.statistics = shard.owned.rows > 0 ? a.device_rows : RowStatistics{};
+        } else if (a.rows_on_devices() && shard.owned.rows > 0) {
+            shard.statistics =
+                device.shares_host_memory()
+                    ? row_statistics(shard.owned.rows, shard.owned.row_ptr)
+                    : kernels::statistics_of_rows(shard.owned.rows, shard.owned.row_ptr, worker.context());
         } else if (shard.owned.rows > 0) {
             shard.statistics = a.row_ptr.visit([&](const auto* p) {
                 return row_statistics(shard.owned.rows, IndexView(p + shard.part.first_owned_row()));

@@ -60,12 +60,14 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
         bytes.push_back(n * static_cast<std::int64_t>(sizeof(T)));
     }
     const engine::Placing placing(runtime->admit("the vector", bytes));
+    const bool pooled = runtime->peers_reach_pools();
     runtime
         ->submit(
             [&](engine::Worker& worker, engine::Rendezvous& meeting) {
                 const auto rank = static_cast<std::size_t>(worker.rank());
-                vector->storage[rank] =
-                    kernels::DeviceArray<T>(worker.device(), static_cast<std::size_t>(entries[rank]));
+                // Memory that peers reach takes long to get and to free, but in the pool.
+                kernels::Memory& memory = pooled ? *worker.context().memory : worker.device();
+                vector->storage[rank] = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(entries[rank]));
                 if (!shared) {
                     const std::int64_t first = layout == Layout::rows ? vector->offsets[rank] : 0;
                     const std::int64_t begin = vector->held[rank].first / line * line;

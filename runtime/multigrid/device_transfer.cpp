@@ -1,6 +1,7 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -10,7 +11,6 @@
 #include <kernels/steps/support/support.hpp>
 
 #include "core/value_types.hpp"
-#include "runtime/matrix/device_columns.hpp"
 #include "runtime/matrix/row_product.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/multigrid/transfer.hpp"
@@ -56,27 +56,26 @@ bool first_has_all(const MatrixState<T>& a)
 /// A matrix that the first device has, on its way to several.
 template <class T>
 struct OnItsWay {
-    IndexArray row_ptr;                ///< on the host
-    HostVector<std::int32_t> col_idx;  ///< likewise, if they are few
+    IndexArray row_ptr;                       ///< on the host, of a matrix whose cut is looked for
+    std::vector<std::int64_t> first_entries;  ///< before each device's part, of one whose cut is known
     std::optional<spgemm::EntriesOnDevices<T>> entries;
-    std::optional<distributed::DeviceColumns> columns;
 
-    void depart(detail::RuntimeState& runtime, const DeviceArray<std::int32_t>& columns_there,
-                const DeviceArray<T>& values)
+    void depart(detail::RuntimeState& runtime, std::int64_t rows, const spgemm::FactorPart<T>& there, std::int64_t nnz)
     {
         const auto devices = static_cast<std::size_t>(runtime.devices());
         std::vector<spgemm::FactorPart<T>> parts(devices);
-        parts.front() = {IndexView(), columns_there.data(), values.data()};
-        std::vector<std::int64_t> slices(devices + 1, static_cast<std::int64_t>(values.size()));
-        slices.front() = 0;
-        entries.emplace(runtime, std::move(parts), std::move(slices));
-        columns.emplace(entries->columns());
+        parts.front() = there;
+        const auto all_first = [&](std::int64_t all) {
+            std::vector<std::int64_t> slices(devices + 1, all);
+            slices.front() = 0;
+            return slices;
+        };
+        entries.emplace(runtime, std::move(parts), all_first(nnz), all_first(rows));
     }
     void arrive()
     {
         row_ptr = {};
-        col_idx = {};
-        columns.reset();
+        first_entries.clear();
         entries.reset();
     }
 };
@@ -153,13 +152,15 @@ public:
                       own.p.values.data(), context);
             own.p_rows = kernels::statistics_of_rows(a.rows, row_ptr, context);
             own.r_rows = kernels::statistics_of_rows(coarse_rows_, r_row_ptr(), context);
+            own.whole = {};
             if (coarsener_.method == Method::aggregation) {
                 near.count = 1;
                 download(worker, own.coarse, near.values);
             }
             if (a_->plan.devices > 1) {
-                show_host(worker, a.rows, row_ptr, own.p.col_idx, p_);
-                show_host(worker, coarse_rows_, r_row_ptr(), own.r_col_idx, r_);
+                p_.first_entries = entries_before_parts(worker, row_ptr);
+                r_.row_ptr =
+                    on_host(worker, coarse_rows_, r_row_ptr(), static_cast<std::int64_t>(own.r_col_idx.size()));
             }
         });
         if (made && a_->plan.devices > 1) {
@@ -266,26 +267,39 @@ private:
     }
     void depart()
     {
-        p_.depart(*a_->runtime, held().p.col_idx, held().p.values);
-        r_.depart(*a_->runtime, held().r_col_idx, held().r_values);
+        const OnDevice<T>& own = held();
+        const auto nnz = static_cast<std::int64_t>(own.p.values.size());
+        p_.depart(*a_->runtime, a_->plan.rows,
+                  {IndexView(own.p.row_ptr.data()), own.p.col_idx.data(), own.p.values.data()}, nnz);
+        r_.depart(*a_->runtime, coarse_rows_, {r_row_ptr(), own.r_col_idx.data(), own.r_values.data()}, nnz);
     }
-    /// What the host is to have of a matrix that goes to several devices.
-    void show_host(engine::Worker& worker, std::int64_t rows, IndexView row_ptr,
-                   const DeviceArray<std::int32_t>& col_idx, OnItsWay<T>& way)
+    /// Of P, whose rows are cut where A's are.
+    std::vector<std::int64_t> entries_before_parts(engine::Worker& worker, IndexView row_ptr) const
     {
-        const auto nnz = static_cast<std::int64_t>(col_idx.size());
+        const std::vector<std::int64_t>& rows = distributed::x_side(*a_, true).slices;
+        std::vector<std::int64_t> before(rows.size());
+        row_ptr.visit([&](const auto* pointers) {
+            std::vector<std::remove_cvref_t<decltype(*pointers)>> found(rows.size());
+            for (std::size_t i = 0; i < rows.size(); ++i) {
+                worker.device().download(worker.stream(), &found[i], pointers + rows[i], sizeof found[i]);
+            }
+            worker.stream().synchronize();
+            before.assign(found.begin(), found.end());
+        });
+        return before;
+    }
+    IndexArray on_host(engine::Worker& worker, std::int64_t rows, IndexView row_ptr, std::int64_t nnz) const
+    {
         const auto narrow = nnz <= std::numeric_limits<std::int32_t>::max() ? IndexType::i32 : IndexType::i64;
-        way.row_ptr = IndexArray(narrow, static_cast<std::size_t>(rows) + 1);
-        way.row_ptr.visit([&](auto& to) {
+        IndexArray out(narrow, static_cast<std::size_t>(rows) + 1);
+        out.visit([&](auto& to) {
             using Pointer = typename std::decay_t<decltype(to)>::value_type;
             const DeviceArray<Pointer> there(*worker.context().memory, to.size());
             kernels::localize_row_ptr(row_ptr, rows, 0, nnz, there.data(), worker.context());
             download(worker, there, to);
             worker.stream().synchronize();
         });
-        if (nnz <= distributed::few_columns) {
-            download(worker, col_idx, way.col_idx);
-        }
+        return out;
     }
     void make_tentative(engine::Worker& worker, const kernels::Context& context, const matrix::NearNullspace& near)
     {
@@ -350,10 +364,11 @@ private:
     {
         plan::Stored<T> out = plan::stored(
             CsrView<T>{rows, cols, static_cast<std::int64_t>(values.size()), IndexView(), IndexView(), nullptr});
+        out.by_lengths = true;
         if (way.entries) {
             out.row_ptr = way.row_ptr.view();
-            out.col_idx = IndexView(way.col_idx.data());
-            out.columns = way.col_idx.empty() ? &*way.columns : nullptr;
+            out.first_entries = way.first_entries;
+            out.columns_on_devices = true;
             out.resident = &*way.entries;
             return out;
         }

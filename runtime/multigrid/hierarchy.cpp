@@ -69,19 +69,44 @@ void append_prolongation(Sequence& sequence, const Level<T>& level, const Vec<T>
     sequence.multiply(level.p, coarse, x, T{1}, beta);
 }
 
+namespace {
+
+void add_seconds(std::vector<PhaseTimes>& phases, const std::string& name, double seconds)
+{
+    auto found =
+        std::find_if(phases.begin(), phases.end(), [&](const PhaseTimes& times) { return times.name == name; });
+    if (found == phases.end()) {
+        found = phases.insert(found, {name, {0.0}, true});
+    }
+    found->seconds.front() += seconds;
+}
+
+}  // namespace
+
+template <class T>
+void Hierarchy<T>::note_steps(const char* phase, const std::vector<PhaseTimes>& steps)
+{
+    for (const PhaseTimes& step : steps) {
+        if (!step.seconds.empty()) {
+            add_seconds(report_.steps, fmt::format("{}/{}", phase, step.name),
+                        *std::max_element(step.seconds.begin(), step.seconds.end()));
+        }
+    }
+}
+
+template <class T>
+void Hierarchy<T>::note_products(const TripleProduct<T>& galerkin)
+{
+    note_steps("A P", detail::ProductAccess::inner(galerkin).phases());
+    note_steps("R (A P)", galerkin.product().phases());
+}
+
 template <class T>
 template <class F>
 decltype(auto) Hierarchy<T>::timed(const char* phase, const F& f)
 {
     const auto began = core::Clock::now();
-    const auto add = [&] {
-        auto found = std::find_if(report_.phases.begin(), report_.phases.end(),
-                                  [&](const PhaseTimes& times) { return times.name == phase; });
-        if (found == report_.phases.end()) {
-            found = report_.phases.insert(found, {phase, {0.0}, true});
-        }
-        found->seconds.front() += core::seconds_since(began);
-    };
+    const auto add = [&] { add_seconds(report_.phases, phase, core::seconds_since(began)); };
     if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
         f();
         add();
@@ -191,8 +216,10 @@ bool Hierarchy<T>::coarsen(std::size_t number)
             {fine_slices, distributed::x_side(state(level.r), true).slices, fine.plan.devices, from_csr});
         level.transfer->keep_distributed();
     });
+    note_steps("distribute R", state(level.r).record.setup);
+    note_steps("distribute P", state(level.p).record.setup);
     TripleProduct<T> galerkin = timed("galerkin", [&] {
-        TripleProduct<T> made = product(level);
+        TripleProduct<T> made = product(level, true);
         made.renew();
         return made;
     });
@@ -206,15 +233,20 @@ bool Hierarchy<T>::coarsen(std::size_t number)
         next.a = spgemm::distribute(detail::ProductAccess::state(galerkin.product()), options,
                                     distributed::x_side(state(level.r), true).slices);
     });
+    note_products(galerkin);
+    note_steps("distribute R A P", state(next.a).record.setup);
     levels_.push_back(std::move(next));
     return true;
 }
 
 template <class T>
-TripleProduct<T> Hierarchy<T>::product(const Level<T>& level) const
+TripleProduct<T> Hierarchy<T>::product(const Level<T>& level, bool once) const
 {
     SpgemmOptions options;
     options.determinism = state(level.a).options.determinism;
+    if (once) {
+        return detail::ProductAccess::triple_once<T>(state(level.a).runtime, level.r, level.a, level.p, options);
+    }
     return TripleProduct<T>(level.r, level.a, level.p, options);
 }
 
@@ -295,6 +327,7 @@ void Hierarchy<T>::renew()
 {
     const auto began = core::Clock::now();
     report_.phases.clear();
+    report_.steps.clear();
     if (source_) {
         distributed::update_values(MatrixAccess::state(levels_.front().a), download(*source_).values.data());
     }
@@ -305,7 +338,7 @@ void Hierarchy<T>::renew()
         }
         timed("galerkin", [&] {
             if (!level.galerkin) {
-                level.galerkin = product(level);
+                level.galerkin = product(level, false);
             }
             level.galerkin->renew();
             level.galerkin->product().renew(levels_[i + 1].a);

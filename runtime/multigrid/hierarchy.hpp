@@ -73,12 +73,17 @@ private:
     std::unique_ptr<Transfer<T>> make_transfer(std::size_t number);
     bool make(Transfer<T>& transfer, std::size_t number);
     void renew_transfer(Level<T>& level);
-    TripleProduct<T> product(const Level<T>& level) const;
+    /// \param once  it is renewed once, and takes less memory then
+    TripleProduct<T> product(const Level<T>& level, bool once) const;
     void finish();
     double sign_before_last() const;
     void make_vectors();
     void describe(double seconds);
 
+    /// Adds to the report's steps what a phase has done.
+    void note_steps(const char* phase, const std::vector<PhaseTimes>& steps);
+    /// Of both products of R A P.
+    void note_products(const TripleProduct<T>& galerkin);
     /// Adds the seconds of f to a phase.
     template <class F>
     decltype(auto) timed(const char* phase, const F& f);

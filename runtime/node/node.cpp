@@ -61,6 +61,13 @@ transport::Transport& RuntimeState::transport(const std::string& name)
     return transport;
 }
 
+bool RuntimeState::peers_reach_pools() const
+{
+    const transport::TransportRow* const row =
+        connection.transport ? transport::find_transport(transport_name()) : nullptr;
+    return row != nullptr && row->peer_memory;
+}
+
 void RuntimeState::give_up(std::uint64_t job) noexcept
 {
     const auto tell = [&](transport::Link& link) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -53,6 +54,10 @@ struct RuntimeState {
     bool limits_recalled = false;  ///< the read bandwidths are another process's; under `mutex`
     std::once_flag dot_slots_made;
     std::shared_ptr<distributed::DotSlots> dot_slots;  ///< made for the first dot product
+    /// What matrices' entries go through from device to device, one matrix after the other; opened on demand, under
+    /// `opening_entries`.
+    std::map<const transport::Transport*, std::shared_ptr<transport::Channel>> entry_channels;
+    std::mutex opening_entries;
     mutable std::mutex mutex;
 
     std::mutex replacing;                     ///< held while `successor` is made
@@ -74,6 +79,9 @@ struct RuntimeState {
     std::string transport_name() const;
     /// Why, and what it took the place of.
     std::string transport_reason() const;
+    /// Whether a device's pool is as good as its other memory for what others read or write: channels that reach it
+    /// share it.
+    bool peers_reach_pools() const;
     /// A job failed: devices that wait for others in it stop waiting.
     void give_up(std::uint64_t job) noexcept;
     /// A job stands still: where it is for want of data, what carries them is given up. Returns what is told of that.

@@ -74,7 +74,8 @@ std::vector<std::int64_t> placed_bytes(const Plan& plan, const Stored<T>& m, con
             }
             const bool swapped = of_transpose != transposed(plan);
             if (multiplies_by_rows(plan, of_transpose)) {
-                needed += carry * value + (shared_memory ? 0 : (columns.size() + part.owned_rows()) * value);
+                const bool vectors = !shared_memory && !m.from_devices();
+                needed += carry * value + (vectors ? (columns.size() + part.owned_rows()) * value : 0);
             } else {
                 needed += value *
                           column_entries(swapped ? rows : columns, swapped ? columns : rows, i, devices, shared_memory);

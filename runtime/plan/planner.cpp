@@ -35,13 +35,11 @@ Range extent(kernels::ColumnReader& indices, const PartialCsr& part)
 
 /// From the least to the largest of a part's columns: what it needs of x, exactly for a band, a bound otherwise.
 template <class T>
-Range touched_columns(const Stored<T>& a, const PartialCsr& part)
+Range touched_columns(const Stored<T>& a, kernels::ColumnReader& columns, const PartialCsr& part)
 {
-    if (a.only_on_device() || (a.columns != nullptr && part.nnz() == a.nnz)) {
+    if (a.only_on_device() || (a.columns_on_devices && part.nnz() == a.nnz)) {
         return part.nnz() > 0 ? Range{0, a.cols} : Range{};
     }
-    kernels::HostColumns of_host(a.col_idx);
-    kernels::ColumnReader& columns = a.columns != nullptr ? *a.columns : of_host;
     return extent(columns, part);
 }
 
@@ -70,7 +68,7 @@ Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& 
         return {a.rows, a.cols, a.nnz, {{node, 0, 1, 0, a.nnz}}, {{0, a.nnz, 0, a.rows, false}}};
     }
     if (!a.first_rows.empty()) {
-        return split_at(a.rows, a.cols, a.row_ptr, a.first_rows, options.nodes);
+        return split_at(a.rows, a.cols, a.row_ptr, a.first_rows, a.first_entries, options.nodes);
     }
     if (!a.coordinates) {
         return partition_csr(a.rows, a.cols, a.row_ptr, devices, options);
@@ -96,7 +94,8 @@ bool sorting_pays(const DistributeOptions& options)
 /// The name of the kernel for one device's part where there is no ranking: of streamed rows, of columns and of
 /// coordinates.
 template <class T>
-std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& part, const DistributeOptions& options)
+std::string kernel_name(DeviceKind kind, const Stored<T>& a, const RowStatistics& rows,
+                        const DistributeOptions& options)
 {
     if (!a.coordinates && a.transposed) {
         if (sorting_pays(options)) {
@@ -119,7 +118,6 @@ std::string kernel_name(DeviceKind kind, const Stored<T>& a, const PartialCsr& p
                    ? choose_streamed_coo<T>(kind, options.kernel, options.determinism, order).info.name
                    : kernels::choose_spmv_coo<T>(kind, options.kernel, options.determinism, order).info.name;
     }
-    const RowStatistics rows = part_statistics(a, part);
     return choose_streamed_spmv<T>(kind, options.kernel, options.determinism, rows, a.cols).info.name;
 }
 
@@ -140,7 +138,7 @@ void number_columns(ShardPlan& shard, const Stored<T>& a, const Range& touched, 
 {
     shard.index_base = 0;
     shard.indices = std::min(a.cols, most_indices);
-    if (streamed || a.coordinates || a.columns != nullptr || a.col_idx.type() == IndexType::i32) {
+    if (streamed || a.coordinates || a.columns_on_devices || a.col_idx.type() == IndexType::i32) {
         return;
     }
     // x begins there, aligned as it is.
@@ -304,28 +302,40 @@ Partition balance_bytes(Partition partition, const CsrView<T>& a, PartitionOptio
     return partition;
 }
 
-/// What device i is given to do by the plan's partition; `slices` of the vector along M's columns.
-template <class T>
-ShardPlan plan_shard(const detail::RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
-                     const Plan& plan, const std::vector<std::int64_t>& slices, double limit_gbs, int i)
+/// What is known of device i's part before anything is looked at.
+ShardPlan begin_shard(const detail::RuntimeState& runtime, const PartialCsr& part, std::int64_t cols, double limit_gbs,
+                      int i)
 {
-    const auto at = static_cast<std::size_t>(i);
-    const bool streamed = options.mode == Mode::streamed;
-    const DeviceInfo& info = runtime.infos[at];
-    const PartialCsr& part = plan.partition.parts[at];
+    const DeviceInfo& info = runtime.infos[static_cast<std::size_t>(i)];
     ShardPlan shard;
     shard.device = i;
     shard.device_name = engine::label_of(info);
     shard.placement = info.placement;
     shard.part = part;
+    shard.indices = std::min(cols, most_indices);
+    shard.limit_gbs = limit_gbs;
+    return shard;
+}
+
+}  // namespace
+
+template <class T>
+void plan_shard(ShardPlan& shard, const Plan& plan, const detail::RuntimeState& runtime, const Stored<T>& a,
+                const DistributeOptions& options, kernels::ColumnReader& indices, const RowStatistics* lengths)
+{
+    const auto at = static_cast<std::size_t>(shard.device);
+    const bool streamed = options.mode == Mode::streamed;
+    const DeviceInfo& info = runtime.infos[at];
+    const PartialCsr& part = plan.partition.parts[at];
+    const std::vector<std::int64_t> slices = column_slices(plan, a);
     Range rows{part.start_row, part.end_row};
     if (part.nnz() == 0) {
         rows = {};
     } else if (a.order == CooOrder::unsorted) {
-        kernels::HostColumns indices(a.row_idx);
-        rows = extent(indices, part);
+        kernels::HostColumns of_rows(a.row_idx);
+        rows = extent(of_rows, part);
     }
-    const Range columns = touched_columns(a, part);
+    const Range columns = touched_columns(a, indices, part);
     shard.first_column = a.transposed ? rows.first : columns.first;
     shard.end_column = a.transposed ? rows.end : columns.end;
     shard.first_row = a.transposed ? columns.first : rows.first;
@@ -351,22 +361,19 @@ ShardPlan plan_shard(const detail::RuntimeState& runtime, const Stored<T>& a, co
         }
         shard.apply_bytes = shard.matrix_bytes;
     }
-    shard.limit_gbs = limit_gbs;
-    if (streamed || !multiplies_by_rows(plan, false) || a.coordinates || a.only_on_device()) {
-        shard.kernel = kernel_name(info.kind, a, part, options);
+    const RowStatistics row_lengths = lengths != nullptr              ? *lengths
+                                      : a.coordinates || a.transposed ? RowStatistics{}
+                                                                      : part_statistics(a, part);
+    if (streamed || !multiplies_by_rows(plan, false) || a.coordinates || a.only_on_device() || a.by_lengths) {
+        shard.kernel = kernel_name(info.kind, a, row_lengths, options);
     } else {
-        kernels::HostColumns of_host(a.col_idx);
-        rank_kernels(shard, runtime, a, a.columns != nullptr ? *a.columns : of_host, options, part_statistics(a, part),
-                     part.first_owned_row());
+        rank_kernels(shard, runtime, a, indices, options, row_lengths, part.first_owned_row());
     }
-    return shard;
 }
 
-}  // namespace
-
 template <class T>
-Plan make_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
-               const std::vector<double>& weights, double* split_seconds)
+Plan begin_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
+                const std::vector<double>& weights, double* split_seconds)
 {
     check_options(runtime, a, options);
     const bool streamed = options.mode == Mode::streamed;
@@ -411,16 +418,20 @@ Plan make_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const Di
     plan.nonzero_imbalance = plan.partition.imbalance(fair);
     add_empty_parts(plan.partition, nodes);
     const std::vector<double> limits = runtime.limits(options.mode);
-    const std::vector<std::int64_t> slices = column_slices(plan, a);
-    const bool shared = runtime.shared_memory() || plan.devices == 1;
-    plan.exchange = "none";
-
     for (int i = 0; i < runtime.devices(); ++i) {
-        plan.shards.push_back(plan_shard(runtime, a, options, plan, slices, limits[static_cast<std::size_t>(i)], i));
-        if (plan.shards.back().halo_entries > 0 && !shared) {
-            plan.exchange = "ranges";
-        }
+        const auto at = static_cast<std::size_t>(i);
+        plan.shards.push_back(begin_shard(runtime, plan.partition.parts[at], a.cols, limits[at], i));
     }
+    return plan;
+}
+
+template <class T>
+void finish_plan(Plan& plan, const detail::RuntimeState& runtime, const DistributeOptions& options)
+{
+    const bool shared = runtime.shared_memory() || plan.devices == 1;
+    const bool gets = std::any_of(plan.shards.begin(), plan.shards.end(),
+                                  [](const ShardPlan& shard) { return shard.halo_entries > 0; });
+    plan.exchange = gets && !shared ? "ranges" : "none";
     const MergePlan merge =
         plan_merge(runtime, options, transposed(plan) ? column_side(plan) : row_side(plan), sizeof(T));
     if (!multiplies_by_rows(plan, false)) {
@@ -429,11 +440,28 @@ Plan make_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const Di
         plan.merge_seconds = merge.seconds;
     }
     predict(plan, runtime, options.x_layout);
+}
+
+template <class T>
+Plan make_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const DistributeOptions& options,
+               const std::vector<double>& weights, double* split_seconds)
+{
+    Plan plan = begin_plan(runtime, a, options, weights, split_seconds);
+    kernels::HostColumns columns(a.col_idx);
+    for (ShardPlan& shard : plan.shards) {
+        plan_shard(shard, plan, runtime, a, options, columns, nullptr);
+    }
+    finish_plan<T>(plan, runtime, options);
     return plan;
 }
 
-#define RMSP_INSTANTIATE(T)                                                                          \
-    template Plan make_plan(const detail::RuntimeState&, const Stored<T>&, const DistributeOptions&, \
+#define RMSP_INSTANTIATE(T)                                                                           \
+    template Plan begin_plan(const detail::RuntimeState&, const Stored<T>&, const DistributeOptions&, \
+                             const std::vector<double>&, double*);                                    \
+    template void plan_shard(ShardPlan&, const Plan&, const detail::RuntimeState&, const Stored<T>&,  \
+                             const DistributeOptions&, kernels::ColumnReader&, const RowStatistics*); \
+    template void finish_plan<T>(Plan&, const detail::RuntimeState&, const DistributeOptions&);       \
+    template Plan make_plan(const detail::RuntimeState&, const Stored<T>&, const DistributeOptions&,  \
                             const std::vector<double>&, double*);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 

@@ -7,9 +7,10 @@
 namespace rmsp::plan {
 
 Partition split_at(std::int64_t rows, std::int64_t cols, IndexView row_ptr, const std::vector<std::int64_t>& first_rows,
-                   const std::vector<int>& nodes)
+                   const std::vector<std::int64_t>& first_entries, const std::vector<int>& nodes)
 {
-    Partition split{rows, cols, row_ptr[rows], {}, {}};
+    const std::int64_t nnz = first_entries.empty() ? row_ptr[rows] : first_entries.back();
+    Partition split{rows, cols, nnz, {}, {}};
     for (std::size_t i = 0; i < nodes.size(); ++i) {
         const std::int64_t begin = i == 0 ? 0 : split.parts.back().end_row;
         const std::int64_t end = i + 1 < nodes.size() ? first_rows.at(i + 1) : rows;
@@ -18,13 +19,17 @@ Partition split_at(std::int64_t rows, std::int64_t cols, IndexView row_ptr, cons
                                                       "next, and the matrix has {} rows",
                                                       i, nodes.size(), first_rows.at(i), end, begin, rows));
         }
-        split.parts.push_back({row_ptr[begin], row_ptr[end], begin, end, false});
+        const std::int64_t first = i == 0 ? 0 : split.parts.back().end_idx;
+        const std::int64_t behind = i + 1 == nodes.size()   ? nnz
+                                    : first_entries.empty() ? row_ptr[end]
+                                                            : first_entries.at(i + 1);
+        split.parts.push_back({first, behind, begin, end, false});
         if (split.nodes.empty() || split.nodes.back().node != nodes[i]) {
             const int part = static_cast<int>(i);
-            split.nodes.push_back({nodes[i], part, part, row_ptr[begin], row_ptr[begin]});
+            split.nodes.push_back({nodes[i], part, part, first, first});
         }
         split.nodes.back().end_part = static_cast<int>(i) + 1;
-        split.nodes.back().end_idx = row_ptr[end];
+        split.nodes.back().end_idx = behind;
     }
     return split;
 }

@@ -10,9 +10,11 @@ namespace rmsp::plan {
 
 /// Cuts rows where another split did, so that vectors fit both.
 /// \param first_rows  of each part, rising; what follows the last of them is not read
+/// \param row_ptr     not read where there are first_entries
+/// \param first_entries  entries before those rows, and all of them at the end; empty: as row_ptr says
 /// \param nodes       NUMA node of each part, as many as there are parts
 /// \throws Error(usage) for rows that the matrix has not, or that fall
 Partition split_at(std::int64_t rows, std::int64_t cols, IndexView row_ptr, const std::vector<std::int64_t>& first_rows,
-                   const std::vector<int>& nodes);
+                   const std::vector<std::int64_t>& first_entries, const std::vector<int>& nodes);
 
 }  // namespace rmsp::plan

@@ -24,6 +24,10 @@ public:
     virtual void gather(engine::Worker& worker, engine::Rendezvous& meeting, T* to) = 0;
     /// The same for columns.
     virtual void gather_columns(engine::Worker& worker, engine::Rendezvous& meeting, std::int32_t* to) = 0;
+    /// Local row pointers of the worker's part, one more than its rows; 32-bit or 64-bit ones. Every worker of the job
+    /// calls one of these two. Waits for the device.
+    virtual void gather_row_ptr(engine::Worker& worker, engine::Rendezvous& meeting, std::int32_t* to) = 0;
+    virtual void gather_row_ptr(engine::Worker& worker, engine::Rendezvous& meeting, std::int64_t* to) = 0;
 };
 
 /// A matrix M as it is split and stored, in the caller's arrays: by rows, so that a matrix by columns is its transpose.
@@ -41,12 +45,17 @@ struct Stored : CsrView<T> {
     const T* device_values = nullptr;
     /// The columns there as well, of 32 bits; `col_idx` is a copy on the host. Null: nothing there to be copied.
     IndexView device_col_idx{};
-    /// Set: the columns are on the devices alone, and this reads some of them (CSR). A device that gets the matrix
-    /// whole counts as touching every column.
-    kernels::ColumnReader* columns = nullptr;
+    /// The columns are on the devices alone (CSR), and are looked at where they are once each device has its part. A
+    /// device that gets the matrix whole counts as touching every column.
+    bool columns_on_devices = false;
+    /// Kernels are chosen by the lengths of rows alone, among those that need no format of their own.
+    bool by_lengths = false;
+    /// Set: the row pointers are on the devices alone, too, and `resident` brings them; entries before the rows
+    /// `first_rows`, and all of them at the end. With `columns_on_devices` and `by_lengths`.
+    std::vector<std::int64_t> first_entries{};
     /// Set: row pointers, from 0, are there too, and the host has no array at all. The first device, where they are,
-    /// gets the matrix whole (CSR). It counts as touching every column, and its kernel is chosen by `device_rows`
-    /// alone, among those that need no format of their own.
+    /// gets the matrix whole (CSR). It counts as touching every column, and its kernel is chosen by `device_rows`, as
+    /// with `by_lengths`.
     IndexView device_row_ptr{};
     RowStatistics device_rows{};
     /// First rows of the parts of another matrix, if those of M are to begin there (CSR); empty: the planner cuts.
@@ -56,6 +65,9 @@ struct Stored : CsrView<T> {
     std::vector<std::int64_t> column_slices{};
 
     bool only_on_device() const noexcept { return device_row_ptr.data() != nullptr; }
+    /// Its vectors are on the devices, too, as a rule: room for those of the host is taken when one comes.
+    bool from_devices() const noexcept { return resident != nullptr || only_on_device(); }
+    bool rows_on_devices() const noexcept { return !first_entries.empty(); }
 };
 
 template <class T>

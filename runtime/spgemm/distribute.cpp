@@ -1,7 +1,6 @@
 #include "runtime/spgemm/distribute.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +16,9 @@
 
 namespace rmsp::spgemm {
 namespace {
+
+/// So many columns are faster copied to the host than looked at here and there.
+constexpr std::int64_t few_columns = 1 << 20;
 
 /// What is told where a device had no room for its rows of C.
 Error computed_in_runs(const SpgemmPlan& plan)
@@ -59,22 +61,21 @@ DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product,
     const auto c = c_on_devices(product);
     const bool one_device = runtime.devices() == 1;
     const bool borrows = one_device && runtime.shared_memory();
-    const bool reads_few = !borrows && product->plan.c_nnz > distributed::few_columns;
-    c->bring_structure(runtime, !reads_few && !borrows);
+    // What a product by columns takes depends on what each part touches.
+    const bool reads_all = options.transposed || (one_device && product->plan.c_nnz <= few_columns);
+    c->bring_structure(runtime, reads_all && !borrows);
     EntriesOnDevices<T> entries(runtime, c->parts, c->slices);
     DistributeOptions whole_rows = options;
     whole_rows.alignment = RowAlignment::row;
     plan::Stored<T> stored = plan::stored(c->view());
     stored.resident = &entries;
     stored.first_rows = first_rows;
-    std::optional<distributed::DeviceColumns> columns;
+    stored.columns_on_devices = !borrows && !reads_all;
     if (one_device) {
         stored.device_col_idx = IndexView(c->parts.front().col_idx);
     }
     if (borrows) {
         stored.col_idx = stored.device_col_idx;
-    } else if (reads_few) {
-        stored.columns = &columns.emplace(entries.columns());
     }
     return detail::MatrixAccess::handle(distributed::distribute(product->runtime, stored, whole_rows));
 }

@@ -1,8 +1,10 @@
 #include "runtime/spgemm/entries_on_devices.hpp"
 
 #include <cstddef>
-#include <memory>
+#include <string>
 #include <utility>
+
+#include <kernels/steps/support/support.hpp>
 
 #include "core/value_types.hpp"
 #include "runtime/node/node.hpp"
@@ -25,47 +27,73 @@ void bring(engine::Worker& worker, engine::Rendezvous& meeting, EntryExchange& e
 
 template <class T>
 EntriesOnDevices<T>::EntriesOnDevices(RuntimeState& runtime, std::vector<FactorPart<T>> parts,
-                                      std::vector<std::int64_t> slices)
-    : runtime_(runtime), parts_(std::move(parts)), slices_(std::move(slices))
+                                      std::vector<std::int64_t> slices, std::vector<std::int64_t> first_rows)
+    : runtime_(runtime), parts_(std::move(parts)), slices_(std::move(slices)), first_rows_(std::move(first_rows))
 {
-}
-
-template <class T>
-distributed::DeviceColumns EntriesOnDevices<T>::columns() const
-{
-    std::vector<const std::int32_t*> columns;
-    for (const FactorPart<T>& part : parts_) {
-        columns.push_back(part.col_idx);
-    }
-    return {runtime_, std::move(columns), slices_};
 }
 
 template <class T>
 void EntriesOnDevices<T>::split(const Partition& partition)
 {
-    auto exchange = std::make_shared<EntryExchange>();
-    exchange->slices = slices_;
-    exchange->values.copies.resize(parts_.size());
-    exchange->col_idx.copies.resize(parts_.size());
+    EntryExchange& exchange = exchange_.emplace();
+    exchange.slices = slices_;
+    exchange.values.copies.resize(parts_.size());
+    exchange.col_idx.copies.resize(parts_.size());
     for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
-        exchange->needed.push_back({partition.parts[rank].start_idx, partition.parts[rank].end_idx});
-        exchange->values.held.push_back(entry_zero(parts_[rank].values, slices_[rank]));
-        exchange->col_idx.held.push_back(entry_zero(parts_[rank].col_idx, slices_[rank]));
+        exchange.needed.push_back({partition.parts[rank].start_idx, partition.parts[rank].end_idx});
+        exchange.values.held.push_back(entry_zero(parts_[rank].values, slices_[rank]));
+        exchange.col_idx.held.push_back(entry_zero(parts_[rank].col_idx, slices_[rank]));
     }
-    exchange_.emplace(runtime_, std::move(exchange));
-    open_channel(runtime_, exchange_transport(runtime_, {}), sizeof(T), **exchange_);
+    const std::string transport = exchange_transport(runtime_, {});
+    exchange.channel = entry_channel(runtime_, transport);
+    if (!first_rows_.empty()) {
+        partition_ = partition;
+        std::vector<transport::Range> rows;
+        std::vector<std::int64_t> ends;
+        for (const PartialCsr& part : partition.parts) {
+            rows.push_back({part.start_row, part.end_row});
+            ends.push_back(part.end_idx);
+        }
+        pointers_.emplace(runtime_, transport, first_rows_, slices_, std::move(rows), std::move(ends));
+    }
 }
 
 template <class T>
 void EntriesOnDevices<T>::gather(engine::Worker& worker, engine::Rendezvous& meeting, T* to)
 {
-    bring(worker, meeting, **exchange_, (*exchange_)->values, to);
+    bring(worker, meeting, *exchange_, exchange_->values, to);
 }
 
 template <class T>
 void EntriesOnDevices<T>::gather_columns(engine::Worker& worker, engine::Rendezvous& meeting, std::int32_t* to)
 {
-    bring(worker, meeting, **exchange_, (*exchange_)->col_idx, to);
+    bring(worker, meeting, *exchange_, exchange_->col_idx, to);
+}
+
+template <class T>
+template <class Pointer>
+void EntriesOnDevices<T>::bring_row_ptr(engine::Worker& worker, engine::Rendezvous& meeting, Pointer* to)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const PartialCsr& part = partition_.parts[rank];
+    const PointerExchange::Room room = pointers_->make_room(worker);
+    pointers_->gather(worker, meeting, parts_[rank].row_ptr, room, [&](IndexView pointers) {
+        if (to != nullptr) {
+            kernels::localize_row_ptr(pointers, part.rows(), part.start_idx, part.nnz(), to, worker.context());
+        }
+    });
+}
+
+template <class T>
+void EntriesOnDevices<T>::gather_row_ptr(engine::Worker& worker, engine::Rendezvous& meeting, std::int32_t* to)
+{
+    bring_row_ptr(worker, meeting, to);
+}
+
+template <class T>
+void EntriesOnDevices<T>::gather_row_ptr(engine::Worker& worker, engine::Rendezvous& meeting, std::int64_t* to)
+{
+    bring_row_ptr(worker, meeting, to);
 }
 
 #define RMSP_INSTANTIATE(T) template class EntriesOnDevices<T>;

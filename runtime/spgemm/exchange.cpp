@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 
@@ -14,7 +15,7 @@
 namespace rmsp::spgemm {
 namespace {
 
-/// Bytes of pinned memory a device for transports that need some.
+/// Bytes of memory a device for transports that need some.
 constexpr std::int64_t window_bytes = std::int64_t{32} << 20;
 
 template <class E>
@@ -82,36 +83,25 @@ void gather_held(engine::Worker& worker, engine::Rendezvous& meeting, const Entr
     gather(worker, meeting, exchange, places, sizeof(E), [&] { copy_own<E>(worker, exchange, places); });
 }
 
-void open_channel(RuntimeState& runtime, const std::string& transport, std::size_t entry_bytes, EntryExchange& exchange)
+std::shared_ptr<transport::Channel> entry_channel(RuntimeState& runtime, const std::string& transport)
 {
     if (runtime.shared_memory() || runtime.devices() == 1) {
-        return;
+        return nullptr;
     }
     transport::Transport& between = runtime.transport(transport);
-    std::int64_t most = 0;
-    for (std::size_t rank = 0; rank + 1 < exchange.slices.size(); ++rank) {
-        most = std::max(most, exchange.slices[rank + 1] - exchange.slices[rank]);
+    std::lock_guard lock(runtime.opening_entries);
+    std::shared_ptr<transport::Channel>& kept = runtime.entry_channels[&between];
+    if (!kept) {
+        std::shared_ptr<transport::Channel> channel = between.make_channel(runtime.devices(), window_bytes);
+        runtime
+            .submit([&](engine::Worker& worker, engine::Rendezvous&) {
+                between.open(*channel, worker);
+                between.open_pool(worker);
+            })
+            .get();
+        kept = std::move(channel);
     }
-    exchange.channel = between.make_channel(
-        runtime.devices(), std::min<std::int64_t>(most * static_cast<std::int64_t>(entry_bytes), window_bytes));
-    runtime
-        .submit([&](engine::Worker& worker, engine::Rendezvous&) {
-            between.open(*exchange.channel, worker);
-            between.open_pool(worker);
-        })
-        .get();
-}
-
-ClosedAfterUse::ClosedAfterUse(RuntimeState& runtime, std::shared_ptr<EntryExchange> exchange)
-    : runtime_(runtime), exchange_(std::move(exchange)), room_(static_cast<std::size_t>(runtime.devices()))
-{
-}
-
-ClosedAfterUse::~ClosedAfterUse()
-{
-    for (int rank = 0; exchange_->channel && rank < runtime_.devices(); ++rank) {
-        runtime_.release(rank, room_, [exchange = exchange_, rank] { exchange->close(rank); });
-    }
+    return kept;
 }
 
 std::vector<transport::Range> needed_entries(const std::vector<RowSelection>& selections, IndexView row_ptr)
@@ -207,6 +197,7 @@ std::unique_ptr<EntryExchange> open_exchange(RuntimeState& runtime, const std::s
     auto exchange = std::make_unique<EntryExchange>();
     exchange->slices = std::move(slices);
     exchange->needed = std::move(needed);
+    exchange->here = exchange->needed;
     for (EntryExchange::Places* places : {&exchange->col_idx, &exchange->values}) {
         places->copies.resize(devices);
         places->held.resize(held != nullptr ? devices : 0);
@@ -223,13 +214,13 @@ std::unique_ptr<EntryExchange> open_exchange(RuntimeState& runtime, const std::s
             range = {};
         }
     }
-    open_channel(runtime, transport, sizeof(T), *exchange);
+    exchange->channel = entry_channel(runtime, transport);
     return exchange;
 }
 
 template <class T>
 bool make_room(EntryExchange& exchange, engine::MemoryBudget& memory, DeviceRows<T>& b, engine::Worker& worker,
-               engine::Rendezvous& meeting)
+               engine::Rendezvous& meeting, const std::function<void()>& more)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     const transport::Range range = exchange.needed[rank];
@@ -241,6 +232,7 @@ bool make_room(EntryExchange& exchange, engine::MemoryBudget& memory, DeviceRows
             exchange.col_idx.copies[rank] = entry_zero(b.col_idx.data(), range.first);
             exchange.values.copies[rank] = entry_zero(b.values.data(), range.first);
         }
+        more();
     } catch (const Error& e) {
         if (e.code() != ErrorCode::out_of_memory) {
             throw;
@@ -288,8 +280,10 @@ void take_exchanged(const EntryExchange& exchange, const CsrView<T>& b, const Ro
                     engine::MemoryBudget& memory, DeviceRows<T>& out, engine::Worker& worker)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
-    const IndexView row_ptr = upload_row_pointers(worker, memory, b, rows, 0, b.rows, out.row_ptr);
-    const std::int64_t first = rows.runs.empty() ? 0 : b.row_ptr[rows.runs.front().first];
+    const IndexView row_ptr = out.shard.row_ptr.data() != nullptr
+                                  ? out.shard.row_ptr
+                                  : upload_row_pointers(worker, memory, b, rows, 0, b.rows, out.row_ptr);
+    const std::int64_t first = exchange.here[rank].first;
     out.describe(rows, {b.rows, b.cols, rows.nnz, row_ptr,
                         rows.nnz > 0 ? at<std::int32_t>(exchange.col_idx.copies[rank], first) : nullptr,
                         rows.nnz > 0 ? at<T>(exchange.values.copies[rank], first) : nullptr});
@@ -302,7 +296,7 @@ void take_exchanged(const EntryExchange& exchange, const CsrView<T>& b, const Ro
                                                           std::vector<std::int64_t>, std::vector<transport::Range>,   \
                                                           const std::vector<FactorPart<T>>*);                         \
     template bool make_room(EntryExchange&, engine::MemoryBudget&, DeviceRows<T>&, engine::Worker&,                   \
-                            engine::Rendezvous&);                                                                     \
+                            engine::Rendezvous&, const std::function<void()>&);                                       \
     template void exchange_columns(const EntryExchange&, const CsrView<T>&, engine::Worker&, engine::Rendezvous&);    \
     template void exchange_values(const EntryExchange&, const T*, engine::Worker&, engine::Rendezvous&);              \
     template void take_exchanged(const EntryExchange&, const CsrView<T>&, const RowSelection&, engine::MemoryBudget&, \

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,36 +28,14 @@ struct EntryExchange {
     };
     std::vector<std::int64_t> slices;      ///< device i has entries [slices[i], slices[i + 1]) of B
     std::vector<transport::Range> needed;  ///< of each device; none where its slice has all of it already
+    std::vector<transport::Range> here;    ///< what each device has of B's entries in the end
     Places col_idx;
     Places values;
-    std::unique_ptr<transport::Channel> channel;  ///< null: host devices, which read each other's memory
+    std::shared_ptr<transport::Channel> channel;  ///< the runtime's; null: host devices, which read each other's memory
     std::atomic<bool> given_up = false;           ///< some device has no room: each takes B from the host
 
     /// Whether the slices are in other arrays than the copies: B was on the devices before.
     bool of_resident() const noexcept { return !values.held.empty(); }
-    /// On the worker of the device, once nothing is gathered any more.
-    void close(int device)
-    {
-        if (channel) {
-            channel->close(device);
-        }
-    }
-};
-
-/// Keeps an exchange, and closes its channel on the devices' workers behind all that was queued.
-class ClosedAfterUse {
-public:
-    ClosedAfterUse(RuntimeState& runtime, std::shared_ptr<EntryExchange> exchange);
-    ~ClosedAfterUse();
-    ClosedAfterUse(const ClosedAfterUse&) = delete;
-    ClosedAfterUse& operator=(const ClosedAfterUse&) = delete;
-    EntryExchange& operator*() const noexcept { return *exchange_; }
-    EntryExchange* operator->() const noexcept { return exchange_.get(); }
-
-private:
-    RuntimeState& runtime_;
-    std::shared_ptr<EntryExchange> exchange_;
-    engine::Tasks room_;
 };
 
 /// The entries of B that each device needs; empty if there is one that needs several ranges.
@@ -68,9 +47,9 @@ std::vector<std::int64_t> entry_slices(const std::vector<transport::Range>& need
 bool exchange_pays(const std::vector<RowSelection>& from_host, const std::vector<transport::Range>& needed);
 /// How devices would exchange rows of B: a transport, "shared", or "none". \throws Error(usage) for an unknown option
 std::string exchange_transport(const RuntimeState& runtime, const SpgemmOptions& options);
-/// Opens the exchange's channel, for arrays with so many bytes an entry, where the devices need one; not on a worker.
-void open_channel(RuntimeState& runtime, const std::string& transport, std::size_t entry_bytes,
-                  EntryExchange& exchange);
+/// The channel of all exchanges of entries by a transport; null where the devices need none. Opened at the first call,
+/// which may be no worker's, and kept with the runtime: memory that peers reach takes long to get and to free.
+std::shared_ptr<transport::Channel> entry_channel(RuntimeState& runtime, const std::string& transport);
 /// Queues what brings the entries of an array from where they are held to the copies. All workers of the job call it.
 template <class E>
 void gather_held(engine::Worker& worker, engine::Rendezvous& meeting, const EntryExchange& exchange,
@@ -84,7 +63,7 @@ void* entry_zero(const E* array, std::int64_t first)
                                    static_cast<std::uintptr_t>(first) * sizeof(E));
 }
 
-/// An exchange of which nothing is on its way yet; opens its channel. `held`: of each device its slice, where B is on
+/// An exchange of which nothing is on its way yet, with its channel. `held`: of each device its slice, where B is on
 /// the devices; else null. Not on a worker.
 template <class T>
 std::unique_ptr<EntryExchange> open_exchange(RuntimeState& runtime, const std::string& transport,
@@ -92,16 +71,18 @@ std::unique_ptr<EntryExchange> open_exchange(RuntimeState& runtime, const std::s
                                              const std::vector<FactorPart<T>>* held);
 /// Memory for what the device needs of B. False, on every device, if one has none. All workers of the job call it, and
 /// the next two.
+/// \param more  allocates what else is to be there
 template <class T>
 bool make_room(EntryExchange& exchange, engine::MemoryBudget& memory, DeviceRows<T>& b, engine::Worker& worker,
-               engine::Rendezvous& meeting);
+               engine::Rendezvous& meeting, const std::function<void()>& more);
 template <class T>
 void exchange_columns(const EntryExchange& exchange, const CsrView<T>& b, engine::Worker& worker,
                       engine::Rendezvous& meeting);
 /// `from`: the host's values of B, if it is not on the devices.
 template <class T>
 void exchange_values(const EntryExchange& exchange, const T* from, engine::Worker& worker, engine::Rendezvous& meeting);
-/// The selected rows of B from what was exchanged, with their row pointers.
+/// The selected rows of B from what was exchanged, with their row pointers, unless `out` has these: then they come from
+/// the host.
 template <class T>
 void take_exchanged(const EntryExchange& exchange, const CsrView<T>& b, const RowSelection& rows,
                     engine::MemoryBudget& memory, DeviceRows<T>& out, engine::Worker& worker);

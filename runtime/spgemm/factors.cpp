@@ -97,6 +97,30 @@ void ResidentFactor<T>::bring(RuntimeState& runtime, bool columns, bool values)
     host_.col_idx = std::move(col_idx);
 }
 
+template <class T>
+std::vector<std::int64_t> ResidentFactor<T>::entries_before(RuntimeState& runtime,
+                                                            const std::vector<std::int64_t>& rows) const
+{
+    std::vector<std::int64_t> before(rows.size(), slices.back());
+    runtime
+        .submit([&](engine::Worker& worker, engine::Rendezvous&) {
+            const auto rank = static_cast<std::size_t>(worker.rank());
+            for (std::size_t i = 0; i < rows.size(); ++i) {
+                const std::int64_t row = rows[i] - first_rows[rank];
+                if (row >= 0 && rows[i] < first_rows[rank + 1]) {
+                    before[i] = slices[rank] + parts[rank].row_ptr.visit([&](const auto* p) -> std::int64_t {
+                        std::remove_cvref_t<decltype(*p)> pointer = 0;
+                        worker.device().download(worker.stream(), &pointer, p + row, sizeof pointer);
+                        worker.stream().synchronize();
+                        return pointer;
+                    });
+                }
+            }
+        })
+        .get();
+    return before;
+}
+
 #define RMSP_INSTANTIATE(T) template class ResidentFactor<T>;
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 

@@ -7,6 +7,7 @@
 #include <rmsp/spgemm.hpp>
 
 #include "runtime/spgemm/exchange.hpp"
+#include "runtime/spgemm/pointer_exchange.hpp"
 #include "runtime/spgemm/rows.hpp"
 
 /// What a product multiplies.
@@ -29,6 +30,8 @@ public:
     /// of it.
     void bring_structure(RuntimeState& runtime, bool columns);
     virtual void bring_all(RuntimeState& runtime) { bring(runtime, true, true); }
+    /// Entries before each of these rows; of one that is in place. Blocks.
+    std::vector<std::int64_t> entries_before(RuntimeState& runtime, const std::vector<std::int64_t>& rows) const;
     /// How often its values were renewed.
     /// \throws Error(usage) if it has none now
     virtual std::int64_t round() const = 0;
@@ -38,6 +41,10 @@ public:
     virtual std::vector<transport::Range> touched_columns() const { return {}; }
     /// Before its values are used, if they were renewed. Every worker of the job calls it.
     virtual void refresh(engine::Worker& worker, engine::Rendezvous& meeting) = 0;
+    /// The device has copied what it needs of it, and the others what they need of the device's part.
+    virtual void let_go(engine::Worker& /*worker*/) {}
+    /// Whether it may be gone once it was copied.
+    virtual bool goes() const { return false; }
 
     std::vector<std::int64_t> first_rows;  ///< of each device, and the rows at the end
     std::vector<std::int64_t> slices;      ///< entries before those of each device, and all at the end
@@ -68,9 +75,9 @@ struct Factors {
     std::unique_ptr<ResidentFactor<T>> resident_a;  ///< null: A is in the caller's arrays
     std::unique_ptr<ResidentFactor<T>> resident_b;  ///< null: B is in the caller's arrays
     std::shared_ptr<EntryExchange> exchange;        ///< null: B came from the host, to each device all that it needs
+    std::unique_ptr<PointerExchange> pointers;      ///< of B's rows; null: from the host
     HostVector<std::int64_t> work;                  ///< count_work(); empty: in place
-    /// The devices have both factors and multiply them where they are: the host has nothing of them but, if there are
-    /// several, B's row pointers.
+    /// The devices have both factors and multiply them where they are: the host has nothing of them.
     bool in_place = false;
     SpgemmOptions options;
 };

@@ -62,7 +62,7 @@ std::shared_ptr<FactorRows<T>> FactorRows<T>::of(MatrixState<T>& matrix)
         rows.reset(new FactorRows(matrix));
         if (rows->exchange_) {
             RuntimeState& runtime = *matrix.runtime;
-            open_channel(runtime, exchange_transport(runtime, {}), sizeof(T), *rows->exchange_);
+            rows->exchange_->channel = entry_channel(runtime, exchange_transport(runtime, {}));
         }
         matrix.runtime
             ->submit([&](engine::Worker& worker, engine::Rendezvous& meeting) { rows->make(worker, meeting); })
@@ -112,13 +112,7 @@ template <class T>
 FactorRows<T>::~FactorRows()
 {
     for (std::size_t rank = 0; rank < copies_.size(); ++rank) {
-        matrix_.runtime->release(static_cast<int>(rank), room_,
-                                 [copy = copies_[rank].release(), exchange = exchange_, rank] {
-                                     if (exchange) {
-                                         exchange->close(static_cast<int>(rank));
-                                     }
-                                     delete copy;
-                                 });
+        matrix_.runtime->release(static_cast<int>(rank), room_, [copy = copies_[rank].release()] { delete copy; });
     }
 }
 

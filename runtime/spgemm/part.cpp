@@ -1,6 +1,10 @@
 #include "runtime/spgemm/part.hpp"
 
+#include <limits>
+
 #include <fmt/format.h>
+
+#include <kernels/steps/support/support.hpp>
 
 #include "core/clock.hpp"
 #include "runtime/spgemm/plan.hpp"
@@ -53,6 +57,33 @@ void fill_or_renew(ProductPart<T>& part, engine::Worker& worker, T alpha)
 
 namespace {
 
+std::size_t pointer_bytes(std::int64_t nnz)
+{
+    return nnz > std::numeric_limits<std::int32_t>::max() ? sizeof(std::int64_t) : sizeof(std::int32_t);
+}
+
+/// Row pointers of the part's rows of B, all of them between two, from the devices that have them. Every worker of the
+/// job calls it.
+template <class T>
+void exchange_pointers(const Factors<T>& factors, const PointerExchange::Room& room, ProductPart<T>& part,
+                       engine::Worker& worker, engine::Rendezvous& meeting)
+{
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    const std::int64_t first = part.b_rows.runs.empty() ? 0 : part.b_rows.runs.front().first;
+    factors.pointers->gather(worker, meeting, factors.resident_b->parts[rank].row_ptr, room, [&](IndexView global) {
+        const auto spread = [&]<class Pointer>(Pointer* to) {
+            kernels::spread_row_ptr(global, first, part.b_rows.rows, factors.b.rows, factors.exchange->here[rank].first,
+                                    part.b_rows.nnz, to, worker.context());
+            part.b.shard.row_ptr = IndexView(static_cast<const Pointer*>(to));
+        };
+        if (pointer_bytes(part.b_rows.nnz) == sizeof(std::int32_t)) {
+            spread(reinterpret_cast<std::int32_t*>(part.b.row_ptr.data()));
+        } else {
+            spread(reinterpret_cast<std::int64_t*>(part.b.row_ptr.data()));
+        }
+    });
+}
+
 /// A, B and the structure of C of all rows of the part, and memory for C.
 template <class T>
 void build_whole(const Factors<T>& factors, const SpgemmShardPlan& shard, ProductPart<T>& part, engine::Worker& worker,
@@ -88,6 +119,8 @@ void build_whole(const Factors<T>& factors, const SpgemmShardPlan& shard, Produc
     seconds.symbolic = core::seconds_since(begin) - seconds.upload;
 }
 
+}  // namespace
+
 template <class T>
 void clear(ProductPart<T>& part)
 {
@@ -99,8 +132,6 @@ void clear(ProductPart<T>& part)
     part.columns_known = false;
 }
 
-}  // namespace
-
 template <class T>
 PartSeconds build_part(const Factors<T>& factors, SpgemmShardPlan& shard, ProductPart<T>& part, engine::Worker& worker,
                        engine::Rendezvous& meeting)
@@ -109,9 +140,23 @@ PartSeconds build_part(const Factors<T>& factors, SpgemmShardPlan& shard, Produc
     if (factors.exchange) {
         const auto begin = core::Clock::now();
         EntryExchange& exchange = *factors.exchange;
-        if (make_room(exchange, part.budget, part.b, worker, meeting)) {
+        PointerExchange::Room room;
+        const auto room_for_pointers = [&] {
+            if (factors.pointers) {
+                room = factors.pointers->make_room(worker);
+                part.b.row_ptr = kernels::DeviceArray<std::byte>(
+                    part.budget, (static_cast<std::size_t>(factors.b.rows) + 1) * pointer_bytes(part.b_rows.nnz));
+            }
+        };
+        if (make_room(exchange, part.budget, part.b, worker, meeting, room_for_pointers)) {
             exchange_columns(exchange, factors.b, worker, meeting);
             exchange_values(exchange, factors.b.values, worker, meeting);
+            if (factors.pointers) {
+                exchange_pointers(factors, room, part, worker, meeting);
+                if (!exchange.needed[static_cast<std::size_t>(worker.rank())].empty()) {
+                    factors.resident_b->let_go(worker);
+                }
+            }
             worker.stream().synchronize();
         } else if (exchange.of_resident()) {
             shard.chunks = runs_of(shard);
@@ -166,6 +211,7 @@ void renew_b(const Factors<T>& factors, ProductPart<T>& part, engine::Worker& wo
 }
 
 #define RMSP_INSTANTIATE(T)                                                                                        \
+    template void clear(ProductPart<T>&);                                                                          \
     template std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(                                          \
         engine::Worker&, engine::MemoryBudget&, const SpgemmOptions&, const DeviceRows<T>&, const DeviceRows<T>&); \
     template void check_counts(const kernels::SpgemmOperator<T>&, std::int64_t, std::int64_t);                     \

@@ -59,6 +59,10 @@ std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(engine::Worker& work
 template <class T>
 void check_counts(const kernels::SpgemmOperator<T>& product, std::int64_t products, std::int64_t cols);
 
+/// Gives up the product and its factors, as far as the part has them; on the worker.
+template <class T>
+void clear(ProductPart<T>& part);
+
 struct PartSeconds {
     double gather = 0;  ///< of B, from the other devices
     double upload = 0;

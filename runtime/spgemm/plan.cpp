@@ -293,7 +293,8 @@ template <class T>
 SpgemmPlan plan_in_place(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
                          const SpgemmOptions& options, const std::vector<std::int64_t>& first_rows,
                          const std::vector<std::int64_t>& slices, const std::vector<transport::Range>& touched,
-                         const std::vector<std::int64_t>& limits, std::vector<RowSelection>& selections)
+                         const std::vector<transport::Range>& needed, const std::vector<std::int64_t>& limits,
+                         std::vector<RowSelection>& selections)
 {
     check_dimensions(a, b);
     check_options(options);
@@ -310,7 +311,7 @@ SpgemmPlan plan_in_place(const RuntimeState& runtime, const CsrView<T>& a, const
             of_b = {{{0, b.rows, 0}}, b.rows, b.nnz};
         } else if (touched[rank].first < touched[rank].end) {
             const transport::Range rows = touched[rank];
-            of_b = {{{rows.first, rows.end, 0}}, rows.end - rows.first, b.row_ptr[rows.end] - b.row_ptr[rows.first]};
+            of_b = {{{rows.first, rows.end, 0}}, rows.end - rows.first, needed[rank].end - needed[rank].first};
         }
         shard.b_rows = of_b.rows;
         shard.b_nnz = of_b.nnz;
@@ -324,8 +325,8 @@ SpgemmPlan plan_in_place(const RuntimeState& runtime, const CsrView<T>& a, const
 #define RMSP_INSTANTIATE(T)                                                                                            \
     template SpgemmPlan plan_in_place(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&, \
                                       const std::vector<std::int64_t>&, const std::vector<std::int64_t>&,              \
-                                      const std::vector<transport::Range>&, const std::vector<std::int64_t>&,          \
-                                      std::vector<RowSelection>&);                                                     \
+                                      const std::vector<transport::Range>&, const std::vector<transport::Range>&,      \
+                                      const std::vector<std::int64_t>&, std::vector<RowSelection>&);                   \
     template SpgemmPlan plan_product(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&,  \
                                      const std::vector<std::int64_t>*, const std::vector<std::int64_t>&,               \
                                      HostVector<std::int64_t>&, std::vector<RowSelection>*);

@@ -31,12 +31,13 @@ SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const 
 /// The same of factors that are on the devices, whose entries the host does not see: what depends on those is left to
 /// the kernels. Each device multiplies the rows of A that it has. `first_rows` and `slices` are A's, of
 /// ResidentFactor; `touched`: the columns of A that each device's rows may have; `selections` gets the rows of B for
-/// each device, all between the first and the last such column. On several devices the host has B's row pointers.
+/// each device, all between the first and the last such column, and `needed` are their entries, on several devices.
 /// \throws Error(usage) for bad dimensions or options
 template <class T>
 SpgemmPlan plan_in_place(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
                          const SpgemmOptions& options, const std::vector<std::int64_t>& first_rows,
                          const std::vector<std::int64_t>& slices, const std::vector<transport::Range>& touched,
-                         const std::vector<std::int64_t>& limits, std::vector<RowSelection>& selections);
+                         const std::vector<transport::Range>& needed, const std::vector<std::int64_t>& limits,
+                         std::vector<RowSelection>& selections);
 
 }  // namespace rmsp::spgemm

@@ -16,15 +16,9 @@ namespace rmsp::detail {
 template <class T>
 ProductState<T>::~ProductState()
 {
-    const std::shared_ptr<spgemm::EntryExchange> exchanged = std::move(factors.exchange);
     for (std::size_t rank = 0; runtime && rank < parts.size(); ++rank) {
         spgemm::ProductPart<T>* const part = parts[rank].release();
-        runtime->release(static_cast<int>(rank), room, [part, exchanged, rank] {
-            if (exchanged) {
-                exchanged->close(static_cast<int>(rank));
-            }
-            delete part;
-        });
+        runtime->release(static_cast<int>(rank), room, [part] { delete part; });
     }
 }
 
@@ -220,14 +214,29 @@ void take_apart(ProductState<T>& state)
 {
     state.runtime
         ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
-            const auto rank = static_cast<std::size_t>(worker.rank());
-            if (state.factors.exchange) {
-                state.factors.exchange->close(worker.rank());
-            }
-            state.parts[rank].reset();
+            state.parts[static_cast<std::size_t>(worker.rank())].reset();
         })
         .get();
     state.factors.exchange.reset();
+    state.factors.pointers.reset();
+}
+
+/// The entries of a factor's rows in each of these ranges.
+template <class T>
+std::vector<transport::Range> entries_of(const ResidentFactor<T>& factor, RuntimeState& runtime,
+                                         const std::vector<transport::Range>& ranges)
+{
+    std::vector<std::int64_t> rows;
+    for (const transport::Range& range : ranges) {
+        rows.push_back(range.first);
+        rows.push_back(range.end);
+    }
+    const std::vector<std::int64_t> before = factor.entries_before(runtime, rows);
+    std::vector<transport::Range> entries;
+    for (std::size_t i = 0; i < rows.size(); i += 2) {
+        entries.push_back({before[i], before[i + 1]});
+    }
+    return entries;
 }
 
 /// Multiplies two factors where they are: each device the rows of A that it has. False: one has no room for C.
@@ -238,19 +247,27 @@ bool build_in_place(ProductState<T>& state)
     Factors<T>& factors = state.factors;
     const auto devices = static_cast<std::size_t>(state.runtime->devices());
     std::vector<transport::Range> touched(1);
+    std::vector<transport::Range> needed;
     if (devices > 1) {
-        factors.resident_b->bring_structure(*state.runtime, false);
         touched = factors.resident_a->touched_columns();
+        needed = entries_of(*factors.resident_b, *state.runtime, touched);
     }
     factors.a = factors.resident_a->view();
     factors.b = factors.resident_b->view();
     const std::vector<std::int64_t> limits = memory_limits(state);
     std::vector<RowSelection> selections;
     state.plan = plan_in_place(*state.runtime, factors.a, factors.b, factors.options, factors.resident_a->first_rows,
-                               factors.resident_a->slices, touched, limits, selections);
+                               factors.resident_a->slices, touched, needed, limits, selections);
     state.parts.resize(devices);
     if (devices > 1) {
-        connect_devices(state, selections);
+        std::vector<std::int64_t> ends;
+        for (const transport::Range& entries : needed) {
+            ends.push_back(entries.end);
+        }
+        const ResidentFactor<T>& b = *factors.resident_b;
+        factors.exchange = open_exchange(*state.runtime, state.plan.exchange, b.slices, std::move(needed), &b.parts);
+        factors.pointers = std::make_unique<PointerExchange>(*state.runtime, state.plan.exchange, b.first_rows,
+                                                             b.slices, std::move(touched), std::move(ends));
         state.set_phase("plan", {core::seconds_since(begin)});
     }
     std::vector<double> gather(devices);
@@ -272,6 +289,10 @@ bool build_in_place(ProductState<T>& state)
             {}, true)
         .get();
     if (!all_on_devices(state)) {
+        if (factors.resident_b->goes()) {
+            throw Error(ErrorCode::out_of_memory,
+                        fmt::format("C ({} x {}) has no room on the devices", state.plan.rows, state.plan.cols));
+        }
         take_apart(state);
         return false;
     }

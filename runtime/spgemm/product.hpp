@@ -33,6 +33,8 @@ struct ProductState {
     engine::Tasks room;                                          ///< to free them
     std::vector<PhaseTimes> phases;
     bool computed = false;
+    /// One product multiplies by C, once: devices that have copied what it needs free C and all that it was made from.
+    bool once = false;
 
     /// In the place of the times that the phase had before.
     void set_phase(const char* name, std::vector<double> seconds);
@@ -44,6 +46,22 @@ struct ProductAccess {
     static const std::shared_ptr<ProductState<T>>& state(const SparseProduct<T>& product)
     {
         return product.state_;
+    }
+    /// Of which renew() is called once.
+    template <class T>
+    static TripleProduct<T> triple_once(const std::shared_ptr<RuntimeState>& runtime, const SpgemmOperand<T>& r,
+                                        const SpgemmOperand<T>& a, const SpgemmOperand<T>& p,
+                                        const SpgemmOptions& options)
+    {
+        TripleProduct<T> made;
+        made.open(runtime, r, a, p, options, true);
+        return made;
+    }
+    /// A P of R A P.
+    template <class T>
+    static const SparseProduct<T>& inner(const TripleProduct<T>& galerkin)
+    {
+        return galerkin.ap_;
     }
     /// As SparseProduct's constructor, without a handle of the runtime.
     template <class T>

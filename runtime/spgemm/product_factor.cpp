@@ -42,6 +42,14 @@ public:
     /// C is read where it is computed.
     void refresh(engine::Worker& /*worker*/, engine::Rendezvous& /*meeting*/) override {}
 
+    void let_go(engine::Worker& worker) override
+    {
+        if (goes()) {
+            clear(*product_->parts[static_cast<std::size_t>(worker.rank())]);
+        }
+    }
+    bool goes() const override { return product_->once; }
+
 private:
     void take_parts()
     {

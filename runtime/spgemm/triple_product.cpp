@@ -25,7 +25,8 @@ TripleProduct<T>::TripleProduct(const DistributedMatrix<T>& r, const Distributed
 
 template <class T>
 void TripleProduct<T>::open(const std::shared_ptr<detail::RuntimeState>& runtime, const SpgemmOperand<T>& r,
-                            const SpgemmOperand<T>& a, const SpgemmOperand<T>& p, const SpgemmOptions& options)
+                            const SpgemmOperand<T>& a, const SpgemmOperand<T>& p, const SpgemmOptions& options,
+                            bool once)
 {
     outdated_ = a.on_devices() || p.on_devices();
     if (r.cols() != a.rows()) {
@@ -37,6 +38,7 @@ void TripleProduct<T>::open(const std::shared_ptr<detail::RuntimeState>& runtime
     whole.prune_below = 0;
     ap_ = SparseProduct<T>(runtime, a, p, whole);
     ap_.compute();
+    detail::ProductAccess::state(ap_)->once = once;
     rap_ = SparseProduct<T>(runtime, r, ap_, options);
 }
 

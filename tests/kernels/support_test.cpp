@@ -58,6 +58,20 @@ TEST_F(Support, LocalizesRowPointersAbove32Bits)
               (std::vector<std::int64_t>{0, far - 1, far}));
 }
 
+TEST_F(Support, SpreadsRowPointers)
+{
+    // Rows 2 to 4 of six have entries 5 to 9; those before and behind are empty.
+    const DeviceArray<std::int64_t> in = upload(*device_, std::vector<std::int64_t>{5, 5, 8, 10});
+    const DeviceArray<std::int32_t> out(*device_->context().memory, 7);
+    spread_row_ptr(IndexView(in.data()), 2, 3, 6, 5, 5, out.data(), device_->context());
+    EXPECT_EQ(download(*device_, out.data(), 7), (std::vector<std::int32_t>{0, 0, 0, 0, 3, 5, 5}));
+    // All of them, and none.
+    spread_row_ptr(IndexView(in.data()), 0, 3, 3, 5, 5, out.data(), device_->context());
+    EXPECT_EQ(download(*device_, out.data(), 4), (std::vector<std::int32_t>{0, 0, 3, 5}));
+    spread_row_ptr(IndexView(in.data()), 0, 0, 2, 0, 0, out.data(), device_->context());
+    EXPECT_EQ(download(*device_, out.data(), 3), (std::vector<std::int32_t>{0, 0, 0}));
+}
+
 TEST_F(Support, NarrowsIndices)
 {
     std::vector<std::int64_t> wide(100001);

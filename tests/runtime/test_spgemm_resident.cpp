@@ -68,7 +68,7 @@ void expect_product(const char* name, const SparseProduct<T>& product, const Csr
     EXPECT_TRUE(v.passed) << name << ": row " << v.worst_row << ", error " << v.error << ", bound " << v.bound;
 }
 
-/// y = M x against C x on the host, with vectors on the devices.
+/// y = M x against C x on the host, with vectors on the devices and, after those, on the host.
 template <class T>
 void expect_applies(const char* name, DistributedMatrix<T>& matrix, const CsrMatrix<T>& c)
 {
@@ -79,8 +79,12 @@ void expect_applies(const char* name, DistributedMatrix<T>& matrix, const CsrMat
     there_x.upload(x.data());
     matrix.apply(T{1}, there_x, T{0}, there_y);
     there_y.download(y.data());
-    const Verification v = verify_spmv<T>(c.view(), T{1}, x.data(), T{0}, nullptr, y.data());
-    EXPECT_TRUE(v.passed) << name << ": row " << v.worst_row << ", error " << v.error << ", bound " << v.bound;
+    for (const char* const where : {"devices", "host", "host again"}) {
+        const Verification v = verify_spmv<T>(c.view(), T{1}, x.data(), T{0}, nullptr, y.data());
+        EXPECT_TRUE(v.passed) << name << ", " << where << ": row " << v.worst_row << ", error " << v.error << ", bound "
+                              << v.bound;
+        matrix.apply(T{1}, x.data(), T{0}, y.data());
+    }
 }
 
 class SpgemmResident : public testing::TestWithParam<Machine> {

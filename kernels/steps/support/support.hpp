@@ -62,11 +62,16 @@ struct IndexSupport {
     /// of the global ones that begins at its first row. (MSREP, section 4.1)
     void (*localize_row_ptr)(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, Out* out,
                              const Context& context) = nullptr;
+    /// The same for a matrix of `all` rows of which the others are empty: `rows` begin at row `first` of it, and out
+    /// has all + 1 pointers.
+    void (*spread_row_ptr)(IndexView row_ptr, std::int64_t first, std::int64_t rows, std::int64_t all,
+                           std::int64_t start, std::int64_t nnz, Out* out, const Context& context) = nullptr;
 
     static const IndexSupport& host();
     static const IndexSupport& cuda();
 };
 RMSP_INDEX_STEP(IndexSupport, localize_row_ptr);
+RMSP_INDEX_STEP(IndexSupport, spread_row_ptr);
 
 /// Steps on values.
 template <class T>

@@ -36,6 +36,17 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
+template <class In, class Out>
+__global__ void __launch_bounds__(threads)
+    spread_kernel(const In* in, std::int64_t first, std::int64_t rows, std::int64_t all, std::int64_t start,
+                  std::int64_t nnz, Out* out)
+{
+    for (std::int64_t i = first_index(); i <= all; i += index_stride()) {
+        const std::int64_t local = i < first ? 0 : i >= first + rows ? nnz : std::int64_t{in[i - first]} - start;
+        out[i] = static_cast<Out>(local < 0 ? 0 : local > nnz ? nnz : local);
+    }
+}
+
 __global__ void __launch_bounds__(threads) narrow_kernel(const std::int64_t* in, std::int64_t n, std::int32_t* out)
 {
     for (std::int64_t i = first_index(); i < n; i += index_stride()) {
@@ -219,6 +230,17 @@ void localize_row_ptr(IndexView row_ptr, std::int64_t rows, std::int64_t start, 
     RMSP_CUDA_CHECK_LAUNCH("localize_row_ptr");
 }
 
+template <class Out>
+void spread_row_ptr(IndexView row_ptr, std::int64_t first, std::int64_t rows, std::int64_t all, std::int64_t start,
+                    std::int64_t nnz, Out* out, const Context& context)
+{
+    row_ptr.visit([&](const auto* in) {
+        spread_kernel<<<grid_for(all + 1, context), threads, 0, stream_of(context)>>>(in, first, rows, all, start, nnz,
+                                                                                      out);
+    });
+    RMSP_CUDA_CHECK_LAUNCH("spread_row_ptr");
+}
+
 void narrow_indices(const std::int64_t* in, std::int64_t n, std::int32_t* out, const Context& context)
 {
     if (n > 0) {
@@ -330,7 +352,8 @@ RMSP_ROW(Support, cuda, .narrow_indices = cuda::support::narrow_indices, .copy_p
          .interior_rows = cuda::support::interior_rows, .index_extent = cuda::support::index_extent,
          .read_all = cuda::support::read_all)
 
-RMSP_INDEX_ROW(IndexSupport, cuda, .localize_row_ptr = cuda::support::localize_row_ptr<T>)
+RMSP_INDEX_ROW(IndexSupport, cuda, .localize_row_ptr = cuda::support::localize_row_ptr<T>,
+               .spread_row_ptr = cuda::support::spread_row_ptr<T>)
 
 RMSP_VALUE_ROW(ValueSupport, cuda, .fill = cuda::support::fill<T>, .add_carries = cuda::support::add_carries<T>,
                .add_partials = cuda::support::add_partials<T>)

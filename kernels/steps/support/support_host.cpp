@@ -20,6 +20,21 @@ void localize_row_ptr(IndexView row_ptr, std::int64_t rows, std::int64_t start, 
     });
 }
 
+template <class Out>
+void spread_row_ptr(IndexView row_ptr, std::int64_t first, std::int64_t rows, std::int64_t all, std::int64_t start,
+                    std::int64_t nnz, Out* out, const Context& context)
+{
+    row_ptr.visit([&](const auto* in) {
+#pragma omp parallel for num_threads(std::max(context.threads, 1))
+        for (std::int64_t i = 0; i <= all; ++i) {
+            const std::int64_t local = i < first           ? 0
+                                       : i >= first + rows ? nnz
+                                                           : std::clamp<std::int64_t>(in[i - first] - start, 0, nnz);
+            out[i] = static_cast<Out>(local);
+        }
+    });
+}
+
 void narrow_indices(const std::int64_t* in, std::int64_t n, std::int32_t* out, const Context& context)
 {
 #pragma omp parallel for num_threads(std::max(context.threads, 1))
@@ -140,7 +155,8 @@ void read_all(const double* data, std::int64_t n, double* sink, const Context& c
 RMSP_ROW(Support, host, .narrow_indices = host::narrow_indices, .copy_parts = host::copy_parts,
          .interior_rows = host::interior_rows, .index_extent = host::index_extent, .read_all = host::read_all)
 
-RMSP_INDEX_ROW(IndexSupport, host, .localize_row_ptr = host::localize_row_ptr<T>)
+RMSP_INDEX_ROW(IndexSupport, host, .localize_row_ptr = host::localize_row_ptr<T>,
+               .spread_row_ptr = host::spread_row_ptr<T>)
 
 RMSP_VALUE_ROW(ValueSupport, host, .fill = host::fill<T>, .add_carries = host::add_carries<T>,
                .add_partials = host::add_partials<T>)

@@ -63,7 +63,14 @@ public:
     void* allocate(std::size_t bytes) override
     {
         void* p = nullptr;
-        const cudaError_t status = cudaMallocFromPoolAsync(&p, bytes, pool_, stream_);
+        cudaError_t status = cudaMallocFromPoolAsync(&p, bytes, pool_, stream_);
+        if (status == cudaErrorMemoryAllocation) {
+            // What the pool keeps may be in pieces: mapped anew they are one.
+            (void)cudaGetLastError();
+            cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+            cuda_check(cudaMemPoolTrimTo(pool_, 0), "cudaMemPoolTrimTo");
+            status = cudaMallocFromPoolAsync(&p, bytes, pool_, stream_);
+        }
         if (status == cudaErrorMemoryAllocation) {
             (void)cudaGetLastError();
             throw Error(ErrorCode::out_of_memory,

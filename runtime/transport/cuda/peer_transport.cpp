@@ -24,19 +24,60 @@ namespace {
 // messages and fences that they spare. (Fitted to exchanges of two H200.)
 constexpr std::int64_t most_by_lines = std::int64_t{2} << 20;
 
+/// What channels of each device have left, for the next ones: memory that peers reach takes long to get and to free,
+/// and multigrid has a dozen matrices. What a peer that gave up may still write there has an epoch that is past.
+class Spares {
+public:
+    explicit Spares(std::size_t devices) : of_(devices), keeps_(devices, 0)
+    {
+        for (auto& blocks : of_) {
+            blocks.reserve(most);
+        }
+    }
+    // On the device's worker.
+    /// Matrices are made of what is on the devices.
+    void keep_from_now_on(int rank) noexcept { keeps_[static_cast<std::size_t>(rank)] = 1; }
+    kernels::DeviceArray<std::byte> take(engine::Worker& worker, std::size_t bytes)
+    {
+        auto& blocks = of_[static_cast<std::size_t>(worker.rank())];
+        const auto found =
+            std::find_if(blocks.begin(), blocks.end(), [&](const auto& block) { return block.size() == bytes; });
+        if (found == blocks.end()) {
+            return {worker.device(), bytes};
+        }
+        kernels::DeviceArray<std::byte> block = std::move(*found);
+        blocks.erase(found);
+        return block;
+    }
+    void leave(int rank, kernels::DeviceArray<std::byte> block) noexcept
+    {
+        auto& blocks = of_[static_cast<std::size_t>(rank)];
+        if (keeps_[static_cast<std::size_t>(rank)] != 0 && block.size() > 0 && blocks.size() < most) {
+            blocks.push_back(std::move(block));  // within what was reserved
+        }
+    }
+
+private:
+    static constexpr std::size_t most = 16;
+    std::vector<std::vector<kernels::DeviceArray<std::byte>>> of_;
+    std::vector<char> keeps_;
+};
+
 /// Devices wait for each other inside their exchange kernels, through words in each other's memory: device i has one
 /// that says that the memory of device j may be used, and one that says that j has used that of i. Ranges are copied by
 /// who needs them, single entries are pushed by their owner, which reads its memory at random so that the link carries
 /// whole lines.
 class PeerChannel final : public Channel {
 public:
-    PeerChannel(int devices, std::int64_t bytes, bool share_gpus, bool kernels_wait, const GivenUp& given_up)
+    PeerChannel(int devices, std::int64_t bytes, bool share_gpus, bool kernels_wait, const GivenUp& given_up,
+                Spares& spares)
         : ends_(devices),
           by_lines_(std::min(bytes, most_by_lines / std::max(devices - 1, 1))),
           share_gpus_(share_gpus),
           kernels_wait_(kernels_wait),
           hand_over_(devices),
-          given_up_(given_up)
+          given_up_(given_up),
+          spares_(spares)
     {
     }
 
@@ -46,21 +87,21 @@ public:
             kernels::load_exchanges(worker.context());
         }
         End& end = ends_[worker.rank()];
-        end.words = kernels::DeviceArray<std::uint64_t>(worker.device(), 2 * ends_.size());
-        end.arrived = kernels::DeviceArray<unsigned>(worker.device(), kernels::most_peer_links);
-        auto* const stream = static_cast<cudaStream_t>(worker.stream().native());
-        engine::cuda_check(cudaMemsetAsync(end.words.data(), 0, end.words.size() * sizeof(std::uint64_t), stream),
+        const std::size_t lines = 2 * ends_.size() * line_set();
+        const std::size_t words = 2 * ends_.size() * sizeof(std::uint64_t);
+        end.memory = spares_.take(worker, lines + words + kernels::most_peer_links * sizeof(unsigned));
+        end.words = reinterpret_cast<std::uint64_t*>(end.memory.data() + lines);
+        end.arrived = reinterpret_cast<unsigned*>(end.memory.data() + lines + words);
+        engine::cuda_check(cudaMemsetAsync(end.memory.data(), 0, end.memory.size(),
+                                           static_cast<cudaStream_t>(worker.stream().native())),
                            "cudaMemsetAsync");
-        engine::cuda_check(cudaMemsetAsync(end.arrived.data(), 0, end.arrived.size() * sizeof(unsigned), stream),
-                           "cudaMemsetAsync");
-        end.lines = kernels::DeviceArray<std::byte>(worker.device(), 2 * ends_.size() * line_set());
-        engine::cuda_check(cudaMemsetAsync(end.lines.data(), 0, end.lines.size(), stream), "cudaMemsetAsync");
         end.line_set.assign(ends_.size(), 0);
         hand_over_.open(worker.rank(), worker.device());
         worker.stream().synchronize();
     }
     void close(int rank) noexcept override
     {
+        spares_.leave(rank, std::move(ends_[rank].memory));
         ends_[rank] = End();
         hand_over_.close(rank);
     }
@@ -87,7 +128,7 @@ public:
         kernels::PeerExchange exchange;
         exchange.terms.epoch = next_epoch(rank, meeting);
         exchange.terms.given_up = given_up_.word(exchange.terms.epoch);
-        exchange.terms.arrived = end.arrived.data();
+        exchange.terms.arrived = end.arrived;
         exchange.terms.slice = gather.slice;
         exchange.terms.entry_bytes = static_cast<int>(gather.entry_bytes);
         each_peer(gather, rank, [&](int other, const Transfer& in, const Transfer& out) {
@@ -129,11 +170,11 @@ public:
 
 private:
     struct End {
-        kernels::DeviceArray<std::uint64_t> words;
-        kernels::DeviceArray<unsigned> arrived;
-        kernels::DeviceArray<std::byte> lines;  ///< from each device, two sets
-        std::vector<int> line_set;              ///< which one this device writes next, on each of the others
-        std::uint64_t by_lines = 0;             ///< epoch of its last exchange by lines
+        kernels::DeviceArray<std::byte> memory;  ///< lines from each device, two sets; then what follows
+        std::uint64_t* words = nullptr;
+        unsigned* arrived = nullptr;
+        std::vector<int> line_set;   ///< which set this device writes next, on each of the others
+        std::uint64_t by_lines = 0;  ///< epoch of its last exchange by lines
         std::uint64_t job = 0;
         std::uint64_t exchanges = 0;  ///< of that job so far
         bool by_events = false;       ///< how the others are told since the last settle()
@@ -183,7 +224,7 @@ private:
     }
     std::byte* lines(int on, int from, int set) const noexcept
     {
-        return ends_[on].lines.data() + static_cast<std::size_t>(2 * from + set) * line_set();
+        return ends_[on].memory.data() + static_cast<std::size_t>(2 * from + set) * line_set();
     }
     /// The same on all devices.
     bool fits_lines(const Gather& gather) const
@@ -233,8 +274,8 @@ private:
         }
         end.by_lines = exchange.terms.epoch;
     }
-    std::uint64_t* ready(int on, int of) const noexcept { return ends_[on].words.data() + of; }
-    std::uint64_t* done(int on, int by) const noexcept { return ends_[on].words.data() + ends_.size() + by; }
+    std::uint64_t* ready(int on, int of) const noexcept { return ends_[on].words + of; }
+    std::uint64_t* done(int on, int by) const noexcept { return ends_[on].words + ends_.size() + by; }
 
     std::vector<End> ends_;
     const std::int64_t by_lines_;  ///< most bytes of data from one device to another
@@ -242,6 +283,7 @@ private:
     const bool kernels_wait_;
     engine::HandOver hand_over_;  ///< of reductions, and of what is large
     const GivenUp& given_up_;
+    Spares& spares_;  ///< the transport's
 };
 
 class PeerTransport final : public Transport {
@@ -250,19 +292,26 @@ public:
         : given_up_(std::move(given_up)),
           ordinals_(std::move(ordinals)),
           share_gpus_(engine::share_gpus(ordinals_)),
-          kernels_wait_(!share_gpus_ || waits_on_shared)
+          kernels_wait_(!share_gpus_ || waits_on_shared),
+          spares_(ordinals_.size())
     {
     }
 
     std::string name() const override { return "peer"; }
     std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes, std::vector<std::int64_t>) override
     {
-        return std::make_unique<PeerChannel>(devices, bytes, share_gpus_, kernels_wait_, given_up_);
+        return std::make_unique<PeerChannel>(devices, bytes, share_gpus_, kernels_wait_, given_up_, spares_);
     }
-    void open(Channel& channel, engine::Worker& worker) override { dynamic_cast<PeerChannel&>(channel).open(worker); }
+    void open(Channel& channel, engine::Worker& worker) override
+    {
+        // Vectors are there.
+        share_pool(worker);
+        dynamic_cast<PeerChannel&>(channel).open(worker);
+    }
     void open_pool(engine::Worker& worker) override
     {
-        dynamic_cast<engine::CudaDevice&>(worker.device()).share_pool(ordinals_);
+        share_pool(worker);
+        spares_.keep_from_now_on(worker.rank());
     }
     const volatile std::uint64_t* given_up() const noexcept override
     {
@@ -271,10 +320,16 @@ public:
     void give_up(std::uint64_t job) noexcept override { given_up_.note(job); }
 
 private:
+    void share_pool(engine::Worker& worker) const
+    {
+        dynamic_cast<engine::CudaDevice&>(worker.device()).share_pool(ordinals_);
+    }
+
     GivenUp given_up_;
     std::vector<int> ordinals_;
     const bool share_gpus_;
     const bool kernels_wait_;
+    Spares spares_;
 };
 
 }  // namespace
