@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -19,6 +22,7 @@ struct Said {
     std::int64_t rank = 0;
     std::int64_t id = 0;
     std::uint64_t numbering = 0;  ///< of processes: the same only for those that see each other
+    std::uint64_t gpus = 0;       ///< that it may use: the same for those that may use the same ones
     cpu_set_t cpus{};
 };
 
@@ -27,6 +31,9 @@ std::uint64_t process_numbering()
     struct stat space {};
     return stat("/proc/self/ns/pid", &space) == 0 ? static_cast<std::uint64_t>(space.st_ino) : 0;
 }
+
+/// GPUs that the environment leaves to this process, by name; null: all.
+const char* visible_gpus() { return std::getenv("CUDA_VISIBLE_DEVICES"); }
 
 /// The hardware threads of each core of this process.
 std::vector<std::vector<int>> cores_of(const Topology& topology)
@@ -56,7 +63,8 @@ Node::Node(MPI_Comm communicator)
     MPI_Comm_rank(communicator, &rank);
     MPI_Comm_rank(node, &place_);
     MPI_Comm_size(node, &processes);
-    Said own{rank, getpid(), process_numbering(), {}};
+    const char* const gpus = visible_gpus();
+    Said own{rank, getpid(), process_numbering(), gpus == nullptr ? 0 : std::hash<std::string_view>()(gpus), {}};
     // The process's, which its first thread has, whichever one this is.
     sched_getaffinity(getpid(), sizeof(own.cpus), &own.cpus);
     std::vector<Said> all(static_cast<std::size_t>(processes));
@@ -67,6 +75,7 @@ Node::Node(MPI_Comm communicator)
         const Said& other = all[static_cast<std::size_t>(place)];
         const bool seen = own.numbering != 0 && other.numbering == own.numbering;
         processes_.push_back({static_cast<int>(other.rank), seen ? static_cast<pid_t>(other.id) : 0});
+        same_gpus_ = same_gpus_ && other.gpus == own.gpus;
         if (CPU_EQUAL(&other.cpus, &own.cpus)) {
             place_on_cores_ += place < place_ ? 1 : 0;
             ++sharers_of_cores_;
@@ -80,7 +89,15 @@ std::string Node::devices(const RuntimeOptions& options) const
     if (options.devices != "auto" || processes == 1 || !options.topology_file.empty()) {
         return options.devices;
     }
-    const auto gpus = static_cast<int>(Topology::detect().gpus.size());
+    // Who started the processes may have given each its own.
+    if (!same_gpus_) {
+        return options.devices;
+    }
+    auto gpus = static_cast<int>(Topology::detect().gpus.size());
+    if (const char* const visible = visible_gpus(); visible != nullptr) {
+        const std::string_view names(visible);
+        gpus = names.empty() ? 0 : std::min(gpus, 1 + static_cast<int>(std::count(names.begin(), names.end(), ',')));
+    }
     if (gpus == 0) {
         return options.devices;
     }

@@ -24,7 +24,8 @@ public:
     explicit Node(MPI_Comm communicator);
 
     const std::vector<NodeProcess>& processes() const noexcept { return processes_; }
-    /// RuntimeOptions::devices for this process: with "auto" an even share of the node's GPUs, if it has any.
+    /// RuntimeOptions::devices for this process: with "auto" an even share of the GPUs that CUDA_VISIBLE_DEVICES leaves
+    /// to all of the node's processes, if there are any; all that it sees, where that differs from process to process.
     /// \throws Error(usage) for more processes than GPUs
     std::string devices(const RuntimeOptions& options) const;
 
@@ -45,6 +46,7 @@ public:
 
 private:
     std::vector<NodeProcess> processes_;
+    bool same_gpus_ = true;     ///< all may use the same ones
     int place_ = 0;             ///< of this process among the node's
     int place_on_cores_ = 0;    ///< among those that may use the same cores,
     int sharers_of_cores_ = 1;  ///< and their number

@@ -64,13 +64,22 @@ OfGpu own_gpu(const Communicator& processes, const Runtime& runtime)
     return own;
 }
 
-/// Why NCCL cannot connect these; empty: it may.
-std::string why_apart(const std::vector<OfGpu>& all)
+/// What a process says against it; empty: nothing.
+std::string why_not(const std::vector<OfGpu>& all)
 {
     for (std::size_t p = 0; p < all.size(); ++p) {
         if (all[p].why_not[0] != '\0') {
             return fmt::format("process {}: {}", p, all[p].why_not);
         }
+    }
+    return {};
+}
+
+/// Why NCCL cannot connect these; empty: it may.
+std::string why_apart(const std::vector<OfGpu>& all)
+{
+    if (std::string why = why_not(all); !why.empty()) {
+        return why;
     }
     for (std::size_t p = 1; p < all.size(); ++p) {
         if (std::string_view(all[p].version) != all[0].version) {
@@ -115,7 +124,7 @@ Connected connect_nccl(Communicator& processes, const Runtime& runtime)
     } catch (const std::exception& error) {
         put(result.why_not, error.what());
     }
-    connected.why_not = why_apart(said_by_all(processes, result));
+    connected.why_not = why_not(said_by_all(processes, result));
     if (!connected.why_not.empty()) {
         return {.why_not = connected.why_not};
     }

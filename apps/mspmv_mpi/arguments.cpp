@@ -29,9 +29,9 @@ void add_arguments(CLI::App& app, Arguments& arguments)
                "entries between nodes of several processes: direct, gathered (one message for each two nodes), "
                "or auto, as a model expects to be faster")
             ->check(CLI::IsMember({"auto", "direct", "gathered"}));
-        sub->add_option("--transport", arguments.cluster.transport,
-                        "entries between processes: nccl, from GPU to GPU; mpi, in host memory; or auto, the first of "
-                        "these that works")
+        sub->add_option(
+               "--transport", arguments.cluster.transport,
+               "entries between processes: mpi, in host memory; nccl, from GPU to GPU; or auto, NCCL where it works")
             ->check(CLI::IsMember({"auto", "nccl", "mpi"}));
     }
     CLI::App* const doctor = app.add_subcommand("doctor", "Measure messages between each two processes");
