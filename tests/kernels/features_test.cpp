@@ -235,6 +235,11 @@ TEST(SpmvFeatures, BadlyNumberedMeshesAreReordered)
     numbered.sectors = 0.1;
     EXPECT_FALSE(suits("sell-reordered", numbered));
     EXPECT_TRUE(suits("sell", numbered));
+    // 60,000 points with 105 neighbours each: an order has few levels.
+    Features thick = f;
+    thick.rows = {60'000, 6'300'000, 0, 120, 105, 9};
+    thick.cols = thick.x_entries = thick.rows.rows;
+    EXPECT_FALSE(suits("sell-reordered", thick));
     // So are parts, as long as their rows are worth the copies of x.
     Features part = f;
     part.rows.rows /= 2;
