@@ -245,7 +245,14 @@ TripleProduct<T> Hierarchy<T>::product(const Level<T>& level, bool once) const
     SpgemmOptions options;
     options.determinism = state(level.a).options.determinism;
     if (once) {
-        return detail::ProductAccess::triple_once<T>(state(level.a).runtime, level.r, level.a, level.p, options);
+        try {
+            return detail::ProductAccess::triple_once<T>(state(level.a).runtime, level.r, level.a, level.p, options);
+        } catch (const Error& error) {
+            if (error.code() != ErrorCode::out_of_memory) {
+                throw;
+            }
+        }
+        // A P may be gone where it was freed. Kept, it is multiplied in runs of rows where there is no room for all.
     }
     return TripleProduct<T>(level.r, level.a, level.p, options);
 }
