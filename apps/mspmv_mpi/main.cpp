@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,10 +25,10 @@
 
 #include "apps/mspmv/precision.hpp"
 #include "apps/mspmv/random_vector.hpp"
-#include "apps/mspmv/terminal.hpp"
 #include "apps/mspmv_mpi/arguments.hpp"
 #include "apps/mspmv_mpi/doctor.hpp"
 #include "apps/mspmv_mpi/load.hpp"
+#include "apps/mspmv_mpi/report.hpp"
 #include "apps/mspmv_mpi/spgemm.hpp"
 #include "apps/mspmv_mpi/vectors.hpp"
 
@@ -182,6 +181,17 @@ Json run_products(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, c
     return report;
 }
 
+/// Of which rows a preconditioner is.
+std::string preconditioned_over(const std::string& name, int processes)
+{
+    if (name == "none") {
+        return "";
+    }
+    return name == "amg" || name == "sa-amg"
+               ? fmt::format("the rows of all {} processes (one hierarchy)", processes)
+               : fmt::format("the rows of each of {} processes (additive Schwarz)", processes);
+}
+
 template <class T>
 Json run_solve(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, std::span<const std::int64_t> row_at)
 {
@@ -223,14 +233,10 @@ Json run_solve(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, std:
     if (!config.solver.output.empty()) {
         mpi::write_shares(of_x, config.solver.output, found, row_at);
     }
-    const std::string& name = config.solver.preconditioner;
-    const char* const over = name == "none"          ? ""
-                             : name.ends_with("amg") ? "the rows of all {} processes (one hierarchy)"
-                                                     : "the rows of each of {} processes (additive Schwarz)";
     return {{"method", result.method},
             {"method_reason", solver.choice().reason},
             {"preconditioner", config.solver.preconditioner},
-            {"preconditioner_over", fmt::format(fmt::runtime(over), cluster.size())},
+            {"preconditioner_over", preconditioned_over(config.solver.preconditioner, cluster.size())},
             {"outcome", to_string(result.outcome)},
             {"iterations", result.iterations},
             {"true_residual", result.true_residual},
@@ -239,75 +245,6 @@ Json run_solve(const Config& config, Cluster& cluster, ClusterMatrix<T>& a, std:
             {"setup_seconds", setup},
             {"seconds", result.seconds},
             {"reason", result.reason}};
-}
-
-/// A part of the report, if it has it, with a line for each of its keys.
-std::string part_text(const Json& report, const char* part)
-{
-    if (!report.contains(part)) {
-        return {};
-    }
-    std::string text = part;
-    for (const auto& [key, value] : report[part].items()) {
-        if (value != "" && !value.is_null()) {
-            text +=
-                fmt::format("\n           {}: {}", key, value.is_string() ? value.get<std::string>() : value.dump());
-        }
-    }
-    return text + '\n';
-}
-
-/// How a file was read; nothing of other matrices.
-std::string read_text(const Json& report)
-{
-    if (!report.contains("read")) {
-        return {};
-    }
-    return report["read"]["in_parts"].get<bool>()
-               ? fmt::format("read       in {} parts, by all processes\n", report["processes"].size())
-               : fmt::format("read       by the first process: {}\n", report["read"]["reason"].get<std::string>());
-}
-
-std::string text_of(const Json& report)
-{
-    std::string text = fmt::format("matrix     {}: {} x {}, {} nonzeros\n", report["matrix"].get<std::string>(),
-                                   report["rows"].get<std::int64_t>(), report["cols"].get<std::int64_t>(),
-                                   report["nonzeros"].get<std::int64_t>());
-    text += read_text(report);
-    for (const Json& p : report["processes"]) {
-        text +=
-            fmt::format("process {}  {}, {} devices ({}): {} rows, {} nonzeros; {} ghosts of {} processes, {} sent\n",
-                        p["process"].get<int>(), p["node"].get<std::string>(), p["devices"].size(),
-                        p["devices"].empty() ? "" : p["devices"][0].get<std::string>(), p["rows"].get<std::int64_t>(),
-                        p["nonzeros"].get<std::int64_t>(), p["ghosts"].get<std::int64_t>(),
-                        p["receives_from"].get<int>(), p["sent"].get<std::int64_t>());
-    }
-    text += fmt::format("transport  {}: {}\n", report["transport"]["name"].get<std::string>(),
-                        report["transport"]["reason"].get<std::string>());
-    text += fmt::format("messages   {}: {}\n",
-                        report["between_nodes"]["gathered"].get<bool>() ? "gathered by nodes" : "direct",
-                        report["between_nodes"]["reason"].get<std::string>());
-    for (const char* part : {"product", "solve", "eigen"}) {
-        text += part_text(report, part);
-    }
-    return text;
-}
-
-/// The text to standard output, JSON where it is asked for: "-" in place of the text.
-void print(const std::string& text, const Json& report, const std::string& json)
-{
-    if (json != "-") {
-        std::fputs(mspmv::fitted(text, mspmv::terminal_width()).c_str(), stdout);
-    }
-    if (json == "-") {
-        std::puts(report.dump(2).c_str());
-    } else if (!json.empty()) {
-        std::ofstream file(json);
-        file << report.dump(2) << '\n';
-        if (!file) {
-            throw Error(ErrorCode::io, fmt::format("{} cannot be written", json));
-        }
-    }
 }
 
 template <class T>
@@ -373,7 +310,7 @@ int run(Cluster& cluster, const Config& config, const std::string& command)
     report["processes"] = gather(process, MPI_COMM_WORLD);
     report["transport"] = {{"name", cluster.transport().name}, {"reason", cluster.transport().reason}};
     if (cluster.rank() == 0) {
-        print(text_of(report), report, config.output.json);
+        mpi::print(mpi::text_of(report), report, config.output.json);
     }
     return converged ? 0 : static_cast<int>(ErrorCode::not_converged);
 }
@@ -386,14 +323,14 @@ int run_spgemm(Cluster& cluster, const Config& config)
     report["spgemm"] = mpi::run_spgemm<T>(config, cluster, report, own);
     report["processes"] = gather(own, MPI_COMM_WORLD);
     if (cluster.rank() == 0) {
-        std::string text = "matrix     " + describe(config.matrix) + '\n' + read_text(report);
+        std::string text = "matrix     " + describe(config.matrix) + '\n' + mpi::read_text(report);
         for (const Json& p : report["processes"]) {
             text += fmt::format("process {}  {} devices: {} rows of A, {} of B and {} more fetched; {} nonzeros of C\n",
                                 p["process"].get<int>(), p["devices"].get<int>(), p["rows"].get<std::int64_t>(),
                                 p["rows_of_b"].get<std::int64_t>(), p["fetched_rows"].get<std::int64_t>(),
                                 p["nonzeros_of_c"].get<std::int64_t>());
         }
-        print(text + part_text(report, "spgemm"), report, config.output.json);
+        mpi::print(text + mpi::part_text(report, "spgemm"), report, config.output.json);
     }
     return 0;
 }
@@ -420,7 +357,7 @@ int examine_links(const mpi::LinkOptions& options, const std::string& json, int 
     try {
         const Json report = mpi::measure_links(MPI_COMM_WORLD, options);
         if (rank == 0) {
-            print(mpi::links_text(report), report, json);
+            mpi::print(mpi::links_text(report), report, json);
         }
         return 0;
     } catch (const Error& error) {

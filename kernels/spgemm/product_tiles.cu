@@ -10,7 +10,6 @@ namespace rmsp::kernels::spgemm {
 namespace {
 
 constexpr int tile_threads = 256;
-constexpr int lanes_of_entry = 8;
 
 /// Where the row of B of entry `at` of A begins, and its entries.
 __device__ __forceinline__ Extent row_of_b(const TilesJob& job, std::int64_t at)
@@ -49,7 +48,7 @@ __global__ void __launch_bounds__(tile_threads) weigh_rows_kernel(const TilesJob
     }
 }
 
-/// rows[tile]: the first row whose weights before it reach the tile; rows[tiles]: all rows.
+/// first_rows[tile]: the first row whose weights before it reach the tile; first_rows[tiles]: all rows.
 __global__ void __launch_bounds__(tile_threads)
     cut_tiles_kernel(const std::int64_t* __restrict__ before, std::int64_t rows, std::int64_t tiles,
                      std::int32_t* __restrict__ first_rows)
@@ -68,10 +67,9 @@ __global__ void __launch_bounds__(tile_threads)
 /// What is found on the way. Zero at first.
 struct Found {
     unsigned long long bytes;  ///< of shared memory that a tile takes, at most
-    int weight;                ///< of a listed row, at most
+    int weight;                ///< of a row, at most; counted up to most_weight + 1
     int tiles;                 ///< that are not empty
     int used;                  ///< of them, so far
-    int padding;
 };
 
 struct ListJob {
@@ -92,7 +90,7 @@ constexpr std::int64_t bytes_of_list(std::int64_t most) { return (most + 1) * 14
 template <bool Writes, class T>
 __global__ void __launch_bounds__(tile_threads) list_tiles_kernel(const TilesJob job, const ListJob to)
 {
-    constexpr int lanes = lanes_of_entry;
+    constexpr int lanes = 8;  // for an entry of A
     constexpr int buckets = most_of_a_lane + 2;
     extern __shared__ __align__(16) unsigned char tile_memory[];
     __shared__ int sums[tile_threads / 32];

@@ -92,8 +92,8 @@ void sum_tiles(const ProductTiles& tiles, T alpha, const T* a_values, const T* b
                cudaStream_t stream);
 
 /// Tiles of at most so many bytes, and twice what A, B and C take, that are faster than `others`, which computes the
-/// same values; otherwise none. How much of its lanes a tile
-/// leaves unused, and how well rows of B are cached, structure does not tell; time does.
+/// same values; otherwise none. How much of its lanes a tile leaves unused, and how well rows of B are cached,
+/// structure does not tell; time does.
 template <class T, class F>
 ProductTiles make_faster_tiles(const TilesJob& job, std::int64_t most_bytes, T alpha, const T* a_values,
                                const T* b_values, T* values, const Context& context, const F& others)

@@ -12,10 +12,10 @@
 /// Values of C for a structure that is known, computed again and again.
 namespace rmsp::kernels::spgemm {
 
-/// Which of the lists of products a matrix has, besides what the numeric phase needs.
+/// Which lists of products are worth a try.
 struct ListedBy {
-    bool tiles = false;    ///< if they are faster than the numeric phase,
-    bool entries = false;  ///< or these, where they are still faster
+    bool tiles = false;
+    bool entries = false;
 };
 
 /// Three ways to the same values: the numeric phase, tiles of products, products listed by entries of C. Which is

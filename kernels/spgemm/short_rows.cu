@@ -21,7 +21,6 @@ constexpr std::int32_t no_column = std::numeric_limits<std::int32_t>::max();
 struct ShortFound {
     unsigned long long products;
     int most;  ///< products of a row, or entries of A if those are more; counted up to most_short + 1
-    int padding;
 };
 
 /// Where the products of a thread's row come from. All indices are constants once the loops are unrolled, so that these

@@ -166,15 +166,15 @@ public:
     }
 
 private:
-    static double mean(std::int64_t entries, std::int64_t rows)
-    {
-        return static_cast<double>(entries) / static_cast<double>(std::max<std::int64_t>(rows, 1));
-    }
-
     template <class E>
     E* array(std::size_t at) const
     {
         return reinterpret_cast<E*>(workspace_.data() + at);
+    }
+
+    static double mean(std::int64_t entries, std::int64_t rows)
+    {
+        return static_cast<double>(entries) / static_cast<double>(std::max<std::int64_t>(rows, 1));
     }
 
     [[noreturn]] static void over_limit(std::size_t bytes, const SpgemmOptions& options)

@@ -290,6 +290,7 @@ bool build_in_place(ProductState<T>& state)
         .get();
     if (!all_on_devices(state)) {
         if (factors.resident_b->goes()) {
+            // Devices that had copied what they need have freed B: who asked for that makes it again, and keeps it.
             throw Error(ErrorCode::out_of_memory,
                         fmt::format("C ({} x {}) has no room on the devices", state.plan.rows, state.plan.cols));
         }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <random>
@@ -98,10 +99,9 @@ TEST(SpgemmPolicy, FewProductsAreSortedAsOneKeyEach)
             const NumericClass numeric = numeric_class(r, 9, 0, 1, 8, 1, Accumulator::automatic, h200_shared, most_few);
             SCOPED_TRACE(testing::Message() << products << " products, " << span << " columns");
             EXPECT_EQ(is_few(structure), products <= 128 && span < 1 << 25);
-            // As few words as products in two.
-            const RowBounds dense{r.first, r.last, (products + 1) / 2, products};
-            EXPECT_EQ(is_few(structure_class(dense, h200_shared, most_few)),
-                      products <= (products % 2 == 0 ? 64 : 127) && span < 1 << 25);
+            // Half as many words as products: no longer scattered.
+            const RowBounds together{r.first, r.last, std::max(products / 2, 1), products};
+            EXPECT_EQ(is_few(structure_class(together, h200_shared, most_few)), products <= 64 && span < 1 << 25);
             EXPECT_EQ(is_few(numeric), is_few(structure));
             if (is_few(structure)) {
                 const int capacity = structure_capacity(structure);
