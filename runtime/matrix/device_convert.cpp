@@ -92,7 +92,7 @@ void find_lines(engine::Worker& worker, const kernels::Context& context, std::in
 {
     pointers.visit([&](const auto* p) {
         const auto there = uploaded(worker, context, lines + 1, p);
-        kernels::find_lines(nnz, from, lines, IndexView(there.data()), out, context);
+        kernels::find_lines(nnz, from, 0, lines, IndexView(there.data()), out, context);
     });
 }
 

@@ -67,8 +67,7 @@ public:
 template <class T>
 std::unique_ptr<Transfer<T>> host_transfer(std::shared_ptr<MatrixState<T>> a, const Coarsener& coarsener);
 
-/// On the first device, if its kind has the steps (kernels/steps/coarsening); else null. Unless that device has all
-/// rows of the matrix, in the columns' own numbers, it gets them for as long as P is made. One unknown a node, not
+/// On the devices, if their kind has the steps (kernels/steps/coarsening); else null. One unknown a node, not
 /// aggressive.
 template <class T>
 std::unique_ptr<Transfer<T>> device_transfer(std::shared_ptr<MatrixState<T>> a, const Coarsener& coarsener);

@@ -1,7 +1,6 @@
 #include "runtime/spgemm/entries_on_devices.hpp"
 
 #include <cstddef>
-#include <string>
 #include <utility>
 
 #include <kernels/steps/support/support.hpp>
@@ -10,20 +9,6 @@
 #include "runtime/node/node.hpp"
 
 namespace rmsp::spgemm {
-namespace {
-
-/// Brings the worker's part of an array to where its first entry goes.
-template <class E>
-void bring(engine::Worker& worker, engine::Rendezvous& meeting, EntryExchange& exchange, EntryExchange::Places& places,
-           E* to)
-{
-    const auto rank = static_cast<std::size_t>(worker.rank());
-    places.copies[rank] = entry_zero(to, exchange.needed[rank].first);
-    meeting.arrive_and_wait();
-    gather_held<E>(worker, meeting, exchange, places);
-}
-
-}  // namespace
 
 template <class T>
 EntriesOnDevices<T>::EntriesOnDevices(RuntimeState& runtime, std::vector<FactorPart<T>> parts,
@@ -35,17 +20,11 @@ EntriesOnDevices<T>::EntriesOnDevices(RuntimeState& runtime, std::vector<FactorP
 template <class T>
 void EntriesOnDevices<T>::split(const Partition& partition)
 {
-    EntryExchange& exchange = exchange_.emplace();
-    exchange.slices = slices_;
-    exchange.values.copies.resize(parts_.size());
-    exchange.col_idx.copies.resize(parts_.size());
-    for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
-        exchange.needed.push_back({partition.parts[rank].start_idx, partition.parts[rank].end_idx});
-        exchange.values.held.push_back(entry_zero(parts_[rank].values, slices_[rank]));
-        exchange.col_idx.held.push_back(entry_zero(parts_[rank].col_idx, slices_[rank]));
+    std::vector<transport::Range> needed;
+    for (const PartialCsr& part : partition.parts) {
+        needed.push_back({part.start_idx, part.end_idx});
     }
-    const std::string transport = exchange_transport(runtime_, {});
-    exchange.channel = entry_channel(runtime_, transport);
+    exchange_.emplace(runtime_, slices_, std::move(needed));
     if (!first_rows_.empty()) {
         partition_ = partition;
         std::vector<transport::Range> rows;
@@ -54,20 +33,21 @@ void EntriesOnDevices<T>::split(const Partition& partition)
             rows.push_back({part.start_row, part.end_row});
             ends.push_back(part.end_idx);
         }
-        pointers_.emplace(runtime_, transport, first_rows_, slices_, std::move(rows), std::move(ends));
+        pointers_.emplace(runtime_, exchange_transport(runtime_, {}), first_rows_, slices_, std::move(rows),
+                          std::move(ends));
     }
 }
 
 template <class T>
 void EntriesOnDevices<T>::gather(engine::Worker& worker, engine::Rendezvous& meeting, T* to)
 {
-    bring(worker, meeting, *exchange_, exchange_->values, to);
+    exchange_->gather(worker, meeting, parts_[static_cast<std::size_t>(worker.rank())].values, to);
 }
 
 template <class T>
 void EntriesOnDevices<T>::gather_columns(engine::Worker& worker, engine::Rendezvous& meeting, std::int32_t* to)
 {
-    bring(worker, meeting, *exchange_, exchange_->col_idx, to);
+    exchange_->gather(worker, meeting, parts_[static_cast<std::size_t>(worker.rank())].col_idx, to);
 }
 
 template <class T>

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "runtime/plan/stored.hpp"
-#include "runtime/spgemm/exchange.hpp"
 #include "runtime/spgemm/pointer_exchange.hpp"
+#include "runtime/spgemm/slice_exchange.hpp"
 
 namespace rmsp::spgemm {
 
@@ -34,7 +34,7 @@ private:
     std::vector<FactorPart<T>> parts_;
     std::vector<std::int64_t> slices_;
     std::vector<std::int64_t> first_rows_;
-    std::optional<EntryExchange> exchange_;
+    std::optional<SliceExchange> exchange_;
     Partition partition_;
     std::optional<PointerExchange> pointers_;
 };

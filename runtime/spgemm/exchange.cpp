@@ -68,9 +68,10 @@ void copy_own(engine::Worker& worker, const EntryExchange& exchange, const Entry
     const auto rank = static_cast<std::size_t>(worker.rank());
     const std::int64_t first = std::max(exchange.needed[rank].first, exchange.slices[rank]);
     const std::int64_t end = std::min(exchange.needed[rank].end, exchange.slices[rank + 1]);
-    if (first < end) {
-        worker.stream().copy(at<E>(places.copies[rank], first), at<E>(places.held[rank], first),
-                             static_cast<std::size_t>(end - first) * sizeof(E));
+    E* const to = at<E>(places.copies[rank], first);
+    const E* const from = at<E>(places.held[rank], first);
+    if (first < end && to != from) {
+        worker.stream().copy(to, from, static_cast<std::size_t>(end - first) * sizeof(E));
     }
 }
 
@@ -302,6 +303,8 @@ void take_exchanged(const EntryExchange& exchange, const CsrView<T>& b, const Ro
     template void take_exchanged(const EntryExchange&, const CsrView<T>&, const RowSelection&, engine::MemoryBudget&, \
                                  DeviceRows<T>&, engine::Worker&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
+template void gather_held<std::uint8_t>(engine::Worker&, engine::Rendezvous&, const EntryExchange&,
+                                        const EntryExchange::Places&);
 template void gather_held<std::int32_t>(engine::Worker&, engine::Rendezvous&, const EntryExchange&,
                                         const EntryExchange::Places&);
 template void gather_held<std::int64_t>(engine::Worker&, engine::Rendezvous&, const EntryExchange&,

@@ -7,8 +7,6 @@
 
 #include "core/value_types.hpp"
 #include "runtime/node/node.hpp"
-#include "runtime/spgemm/entries_on_devices.hpp"
-#include "runtime/spgemm/factors.hpp"
 #include "runtime/spgemm/matrix_factor.hpp"
 
 namespace rmsp::spgemm {
@@ -28,47 +26,65 @@ Partition all_on_first(const std::vector<std::int64_t>& first_rows, std::int64_t
 }  // namespace
 
 template <class T>
+RowsOnFirstDevice<T>::RowsOnFirstDevice(RuntimeState& runtime, ResidentFactor<T>& held, std::int64_t cols)
+    : held_(held), cols_(cols), entries_(runtime, held.parts, held.slices, held.first_rows)
+{
+    entries_.split(all_on_first(held.first_rows, held.slices.back()));
+}
+
+template <class T>
+DeviceRows<T> RowsOnFirstDevice<T>::bring(engine::Worker& worker, engine::Rendezvous& meeting, bool values)
+{
+    DeviceRows<T> out;
+    const std::int64_t rows = held_.first_rows.back();
+    const std::int64_t nnz = held_.slices.back();
+    const bool first = worker.rank() == 0;
+    kernels::Memory& memory = *worker.context().memory;
+    if (first) {
+        out.col_idx = kernels::DeviceArray<std::int32_t>(memory, static_cast<std::size_t>(nnz));
+        out.values = kernels::DeviceArray<T>(memory, values ? static_cast<std::size_t>(nnz) : 0);
+    }
+    entries_.gather_columns(worker, meeting, out.col_idx.data());
+    if (values) {
+        entries_.gather(worker, meeting, out.values.data());
+    }
+    const auto gather_row_ptr = [&]<class Pointer>(Pointer* /*type*/) {
+        if (first) {
+            out.row_ptr =
+                kernels::DeviceArray<std::byte>(memory, (static_cast<std::size_t>(rows) + 1) * sizeof(Pointer));
+        }
+        auto* const to = reinterpret_cast<Pointer*>(out.row_ptr.data());
+        entries_.gather_row_ptr(worker, meeting, to);
+        return IndexView(static_cast<const Pointer*>(to));
+    };
+    const IndexView row_ptr = nnz <= std::numeric_limits<std::int32_t>::max()
+                                  ? gather_row_ptr(static_cast<std::int32_t*>(nullptr))
+                                  : gather_row_ptr(static_cast<std::int64_t*>(nullptr));
+    if (first) {
+        out.shard = {rows, cols_, nnz, row_ptr, out.col_idx.data(), out.values.data()};
+    }
+    return out;
+}
+
+template <class T>
 void bring_to_first_device(const std::shared_ptr<detail::MatrixState<T>>& matrix, DeviceRows<T>& out)
 {
     RuntimeState& runtime = *matrix->runtime;
     const auto held = matrix_factor(runtime, matrix, "the matrix");
-    const std::int64_t nnz = held->slices.back();
-    EntriesOnDevices<T> entries(runtime, held->parts, held->slices, held->first_rows);
-    entries.split(all_on_first(held->first_rows, nnz));
-    const auto gather_row_ptr = [&]<class Pointer>(engine::Worker& worker, engine::Rendezvous& meeting,
-                                                   Pointer* /*type*/) {
-        if (worker.rank() != 0) {
-            entries.gather_row_ptr(worker, meeting, static_cast<Pointer*>(nullptr));
-            return;
-        }
-        const auto pointers = static_cast<std::size_t>(matrix->plan.rows) + 1;
-        out.row_ptr = kernels::DeviceArray<std::byte>(*worker.context().memory, pointers * sizeof(Pointer));
-        auto* const to = reinterpret_cast<Pointer*>(out.row_ptr.data());
-        out.shard.row_ptr = IndexView(static_cast<const Pointer*>(to));
-        entries.gather_row_ptr(worker, meeting, to);
-    };
+    RowsOnFirstDevice<T> rows(runtime, *held, matrix->plan.cols);
     runtime
         .submit([&](engine::Worker& worker, engine::Rendezvous& meeting) {
-            const bool first = worker.rank() == 0;
-            if (first) {
-                kernels::Memory& memory = *worker.context().memory;
-                out.col_idx = kernels::DeviceArray<std::int32_t>(memory, static_cast<std::size_t>(nnz));
-                out.values = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(nnz));
-                out.shard = {matrix->plan.rows, matrix->plan.cols, nnz, {}, out.col_idx.data(), out.values.data()};
-            }
             held->refresh(worker, meeting);
-            entries.gather_columns(worker, meeting, first ? out.col_idx.data() : nullptr);
-            entries.gather(worker, meeting, first ? out.values.data() : nullptr);
-            if (nnz <= std::numeric_limits<std::int32_t>::max()) {
-                gather_row_ptr(worker, meeting, static_cast<std::int32_t*>(nullptr));
-            } else {
-                gather_row_ptr(worker, meeting, static_cast<std::int64_t*>(nullptr));
+            DeviceRows<T> brought = rows.bring(worker, meeting, true);
+            if (worker.rank() == 0) {
+                out = std::move(brought);
             }
         })
         .get();
 }
 
-#define RMSP_INSTANTIATE(T) \
+#define RMSP_INSTANTIATE(T)               \
+    template class RowsOnFirstDevice<T>; \
     template void bring_to_first_device(const std::shared_ptr<detail::MatrixState<T>>&, DeviceRows<T>&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -35,6 +36,16 @@ HostCsr<double> host_csr(const CsrMatrix<double>& a)
     }
     out.values.assign(a.values.begin(), a.values.end());
     return out;
+}
+
+/// strong_entries() of all rows.
+void mark_strong(const CsrShard<double>& a, bool symmetric, double threshold, std::uint8_t* marks,
+                 const Context& context)
+{
+    const DeviceArray<double> diagonal(*context.memory, static_cast<std::size_t>(a.rows));
+    const DeviceArray<double> largest(*context.memory, static_cast<std::size_t>(a.rows));
+    weigh_rows(a, 0, symmetric, diagonal.data(), largest.data(), context);
+    strong_entries(a, 0, symmetric, threshold, diagonal.data(), largest.data(), marks, context);
 }
 
 template <class Steps>
@@ -73,7 +84,7 @@ TEST_F(CoarseningSteps, AreThoseOfTheHost)
                 const auto n = static_cast<std::size_t>(a.rows);
                 ASSERT_TRUE(is_canonical(there.shard, context));
                 const DeviceArray<std::uint8_t> marks(*context.memory, strong.size());
-                strong_entries(there.shard, symmetric, 0.25, marks.data(), context);
+                mark_strong(there.shard, symmetric, 0.25, marks.data(), context);
                 ASSERT_EQ(download(*device_, marks.data(), marks.size()),
                           std::vector<std::uint8_t>(strong.begin(), strong.end()));
                 const DeviceArray<std::int32_t> number(*context.memory, n);
@@ -188,7 +199,7 @@ TEST_F(CoarseningSteps, LeaveALongLineToTheHost)
     const Context& context = device_->context();
     const DeviceArray<std::uint8_t> marks(*context.memory, static_cast<std::size_t>(a.nnz()));
     const DeviceArray<std::int32_t> number(*context.memory, static_cast<std::size_t>(a.rows));
-    strong_entries(there.shard, true, 0.08, marks.data(), context);
+    mark_strong(there.shard, true, 0.08, marks.data(), context);
     EXPECT_EQ(aggregates(a.rows, there.shard.row_ptr, there.shard.col_idx, marks.data(), number.data(), context), -1);
 }
 
@@ -254,20 +265,50 @@ TEST_F(CoarseningSteps, InterpolateAsTheHost)
     }
 }
 
+/// By which P is smoothed. \param vector  of the power method; empty: a new one
+double omega_of(const AggregatedRows<double>& rows, const double* inverse, DeviceArray<double>& vector,
+                const Context& context)
+{
+    const auto n = static_cast<std::size_t>(rows.a.rows);
+    const int steps = vector.size() > 0 ? matrix::power_steps_again : matrix::power_steps;
+    if (vector.size() == 0) {
+        vector = DeviceArray<double>(*context.memory, n);
+        rough_vector(0, rows.a.rows, vector.data(), context);
+    }
+    DeviceArray<double> next(*context.memory, n);
+    const DeviceArray<double> squares(*context.memory, static_cast<std::size_t>(most_sums(context)));
+    double before = sum_of_squares(rows.a.rows, vector.data(), context);
+    double largest = 0;
+    for (int step = 0; step < steps; ++step) {
+        EXPECT_GT(filtered_product(rows, inverse, vector.data(), next.data(), squares.data(), context), 0);
+        const double after = sum_of_squares(rows.a.rows, next.data(), context);
+        largest = std::sqrt(after / before);
+        before = after;
+        std::swap(vector, next);
+    }
+    scale(rows.a.rows, 1 / std::sqrt(before), vector.data(), context);
+    return 4.0 / 3.0 / largest;
+}
+
 TEST_F(CoarseningSteps, SmoothAsTheHost)
 {
     const auto a = stencil7<double>(12, 7, 9, {.values = ValueKind::poisson});
     const auto strong = matrix::strong_entries(a.view(), matrix::Strength::symmetric, 0.08);
     const auto t = matrix::tentative(matrix::aggregates(matrix::symmetrised(matrix::strong_graph(a.view(), strong))), 1,
                                      matrix::constants(a.rows, 1));
+    const Context& context = device_->context();
     const Found there(*device_, a, strong, t.nodes);
     const auto values = upload(*device_, std::vector<double>(t.values.begin(), t.values.end()));
     const auto coarse = upload(*device_, std::vector<double>(t.coarse.values.begin(), t.coarse.values.end()));
+    const AggregatedRows<double> rows{there.a.shard,  0,           there.strong.data(), there.number.data(),
+                                      values.data(), coarse.data()};
+    const DeviceArray<double> inverse(*context.memory, static_cast<std::size_t>(a.rows));
+    filtered_inverse(rows, inverse.data(), context);
     for (const bool smooth : {false, true}) {
         const auto p = matrix::smoothed_prolongator(a.view(), strong, t, smooth);
         DeviceArray<double> vector;
-        const auto made = smoothed_prolongator(there.a.shard, there.strong.data(), there.number.data(), values.data(),
-                                               coarse.data(), smooth, vector, device_->context());
+        const auto made = smoothed_rows(rows, inverse.data(),
+                                        smooth ? omega_of(rows, inverse.data(), vector, context) : 0.0, smooth, context);
         ASSERT_TRUE(made);
         expect_structure(*device_, *made, p);
         const auto found = download(*device_, made->values.data(), made->values.size());
@@ -283,19 +324,87 @@ TEST_F(CoarseningSteps, SmoothAsTheHost)
                 vector.reset();
             }
             const auto renewed = matrix::smoothed_prolongator(a.view(), strong, t, smooth, {}, &host_vector);
-            const CsrShard<double> where{p.rows,
-                                         p.cols,
-                                         static_cast<std::int64_t>(found.size()),
-                                         IndexView(made->row_ptr.data()),
-                                         made->col_idx.data(),
-                                         made->values.data()};
-            const DeviceArray<double> there_renewed(*device_->context().memory, found.size());
-            renew_smoothed(there.a.shard, there.strong.data(), there.number.data(), values.data(), coarse.data(),
-                           smooth, vector, where, there_renewed.data(), device_->context());
+            const DeviceArray<double> there_renewed(*context.memory, found.size());
+            renew_smoothed_rows(rows, inverse.data(), smooth ? omega_of(rows, inverse.data(), vector, context) : 0.0,
+                                smooth, IndexView(static_cast<const std::int64_t*>(made->row_ptr.data())),
+                                there_renewed.data(), context);
             const auto found_renewed = download(*device_, there_renewed.data(), found.size());
             for (std::size_t i = 0; i < found.size(); ++i) {
                 ASSERT_NEAR(found_renewed[i], renewed.values[i], 1e-13) << i;
             }
+        }
+    }
+}
+
+/// Rows [first, end) of a matrix.
+CsrMatrix<double> some_rows(const CsrMatrix<double>& a, std::int64_t first, std::int64_t end)
+{
+    CsrMatrix<double> out;
+    out.rows = end - first;
+    out.cols = a.cols;
+    HostVector<std::int64_t> row_ptr;
+    for (std::int64_t row = first; row <= end; ++row) {
+        row_ptr.push_back(a.row_ptr[row] - a.row_ptr[first]);
+    }
+    HostVector<std::int64_t> columns;
+    for (std::int64_t k = a.row_ptr[first]; k < a.row_ptr[end]; ++k) {
+        columns.push_back(a.col_idx[k]);
+    }
+    out.row_ptr = row_ptr;
+    out.col_idx = columns;
+    out.values.assign(a.values.begin() + a.row_ptr[first], a.values.begin() + a.row_ptr[end]);
+    return out;
+}
+
+TEST_F(CoarseningSteps, OfSomeRowsAreThoseOfAll)
+{
+    const auto a = stencil27<double>(9, 8, 7, {.values = ValueKind::poisson});
+    const auto strong = matrix::strong_entries(a.view(), matrix::Strength::symmetric, 0.08);
+    const auto t = matrix::tentative(matrix::aggregates(matrix::symmetrised(matrix::strong_graph(a.view(), strong))), 1,
+                                     matrix::constants(a.rows, 1));
+    const Context& context = device_->context();
+    const auto n = static_cast<std::size_t>(a.rows);
+    const auto number = upload(*device_, std::vector<std::int32_t>(t.nodes.number.begin(), t.nodes.number.end()));
+    const auto values = upload(*device_, std::vector<double>(t.values.begin(), t.values.end()));
+    const auto coarse = upload(*device_, std::vector<double>(t.coarse.values.begin(), t.coarse.values.end()));
+    const DeviceArray<double> diagonal(*context.memory, n);
+    const DeviceArray<double> largest(*context.memory, n);
+    const DeviceArray<double> vector(*context.memory, n);
+    const DeviceArray<double> product(*context.memory, n);
+    const auto p = matrix::smoothed_prolongator(a.view(), strong, t, true);
+    std::vector<double> of_all;  // D^-1 A_F v
+    for (const std::vector<std::int64_t>& cuts :
+         {std::vector<std::int64_t>{0, a.rows}, std::vector<std::int64_t>{0, 1, 200, 200, 357, a.rows}}) {
+        std::vector<DeviceCsr<double>> parts;
+        for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+            parts.emplace_back(*device_, host_csr(some_rows(a, cuts[i], cuts[i + 1])), Offsets::i32);
+            weigh_rows(parts.back().shard, cuts[i], true, diagonal.data(), largest.data(), context);
+            rough_vector(cuts[i], cuts[i + 1] - cuts[i], vector.data(), context);
+        }
+        std::vector<std::uint8_t> marks;
+        std::vector<std::int32_t> columns;
+        for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+            const CsrShard<double>& part = parts[i].shard;
+            const DeviceArray<std::uint8_t> own(*context.memory, static_cast<std::size_t>(part.nnz));
+            strong_entries(part, cuts[i], true, 0.08, diagonal.data(), largest.data(), own.data(), context);
+            const auto found = download(*device_, own.data(), own.size());
+            marks.insert(marks.end(), found.begin(), found.end());
+            const AggregatedRows<double> rows{part, cuts[i], own.data(), number.data(), values.data(), coarse.data()};
+            const DeviceArray<double> inverse(*context.memory, static_cast<std::size_t>(part.rows));
+            filtered_inverse(rows, inverse.data(), context);
+            const DeviceArray<double> squares(*context.memory, static_cast<std::size_t>(most_sums(context)));
+            filtered_product(rows, inverse.data(), vector.data(), product.data(), squares.data(), context);
+            const auto made = smoothed_rows(rows, inverse.data(), 0.5, true, context);
+            ASSERT_TRUE(made);
+            const auto of_rows = download(*device_, made->col_idx.data(), made->col_idx.size());
+            columns.insert(columns.end(), of_rows.begin(), of_rows.end());
+        }
+        EXPECT_EQ(marks, std::vector<std::uint8_t>(strong.begin(), strong.end()));
+        EXPECT_EQ(columns, host_csr(p).col_idx);
+        const auto found = download(*device_, product.data(), n);
+        of_all = of_all.empty() ? found : of_all;
+        for (std::size_t i = 0; i < n; ++i) {
+            ASSERT_NEAR(found[i], of_all[i], 1e-13) << i;
         }
     }
 }

@@ -16,7 +16,7 @@ public:
     {
         CsrShard<T> csr =
             sort(shard.rows, shard.cols, shard.nnz, shard.first_row, shard.row_idx, shard.values, context);
-        find_lines(shard.nnz, order_.from.data(), shard.cols, shard.col_ptr, col_idx_.data(), context);
+        find_lines(shard.nnz, order_.from.data(), 0, shard.cols, shard.col_ptr, col_idx_.data(), context);
         finish(csr, context);
     }
 

@@ -313,11 +313,36 @@ RowStatistics statistics_of_rows(std::int64_t rows, IndexView row_ptr, const Con
     return out;
 }
 
+void rough_vector(std::int64_t first_row, std::int64_t rows, double* v, const Context& context)
+{
+    for_each(rows, context, [first_row, v] __device__(std::int64_t i) {
+        const std::uint64_t bits = (static_cast<std::uint64_t>(first_row + i) + 1) * 0x9e3779b97f4a7c15U;
+        v[first_row + i] = static_cast<double>(bits >> 11U) * 0x1p-52 - 1;
+    });
+}
+
+double sum_of_squares(std::int64_t n, const double* v, const Context& context)
+{
+    if (n == 0) {
+        return 0;
+    }
+    const DeviceArray<double> squares(*context.memory, static_cast<std::size_t>(n));
+    for_each(n, context, [v, squares = squares.data()] __device__(std::int64_t i) { squares[i] = v[i] * v[i]; });
+    return sum_of(squares.data(), n, context);
+}
+
+void scale(std::int64_t n, double factor, double* v, const Context& context)
+{
+    for_each(n, context, [factor, v] __device__(std::int64_t i) { v[i] *= factor; });
+}
+
 }  // namespace
 }  // namespace cuda::coarsening
 
 RMSP_ROW(Coarsenings, cuda, .symmetrise = cuda::coarsening::symmetrise, .pmis = cuda::coarsening::pmis,
          .aggregates = cuda::coarsening::aggregates, .normalise = cuda::coarsening::normalise,
-         .statistics_of_rows = cuda::coarsening::statistics_of_rows)
+         .statistics_of_rows = cuda::coarsening::statistics_of_rows,
+         .rough_vector = cuda::coarsening::rough_vector, .sum_of_squares = cuda::coarsening::sum_of_squares,
+         .scale = cuda::coarsening::scale)
 
 }  // namespace rmsp::kernels

@@ -152,7 +152,9 @@ void renew_interpolation(const CsrShard<T>& a, const std::uint8_t* strong, const
 
 RMSP_VALUE_ROW(Prolongations, cuda, .interpolation = cuda::coarsening::interpolation<T>,
                .renew_interpolation = cuda::coarsening::renew_interpolation<T>,
-               .smoothed_prolongator = cuda::coarsening::smoothed_prolongator<T>,
-               .renew_smoothed = cuda::coarsening::renew_smoothed<T>)
+               .filtered_inverse = cuda::coarsening::filtered_inverse<T>,
+               .filtered_product = cuda::coarsening::filtered_product<T>,
+               .smoothed_rows = cuda::coarsening::smoothed_rows<T>,
+               .renew_smoothed_rows = cuda::coarsening::renew_smoothed_rows<T>)
 
 }  // namespace rmsp::kernels

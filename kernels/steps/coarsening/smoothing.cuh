@@ -22,14 +22,15 @@ struct Filtered {
     const std::int32_t* columns;
     const T* values;
     const std::uint8_t* strong;
-    const double* inverse;  ///< of the diagonal; 0 where there is none
+    std::int64_t first_row;  ///< the number of row 0
+    const double* inverse;   ///< of the diagonal; 0 where there is none
 
     /// f(column, value) for the strong entries of a row.
     template <class F>
     __device__ __forceinline__ void for_strong(std::int64_t row, const F& f) const
     {
         for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
-            if (strong[k] != 0 && columns[k] != row) {
+            if (strong[k] != 0 && columns[k] != first_row + row) {
                 f(columns[k], static_cast<double>(values[k]));
             }
         }
@@ -51,22 +52,33 @@ struct Aggregated {
 };
 
 template <class T>
-DeviceArray<double> inverse_diagonal(const CsrShard<T>& a, const std::uint8_t* strong, const Aggregated& t,
-                                     const Context& context)
+Aggregated aggregated(const AggregatedRows<T>& rows)
 {
-    DeviceArray<double> inverse(*context.memory, static_cast<std::size_t>(a.rows));
+    return {rows.number, rows.values, rows.coarse};
+}
+
+template <class T>
+Filtered<T> filtered(const AggregatedRows<T>& rows, const double* inverse)
+{
+    return {RowPointers(rows.a.row_ptr), rows.a.col_idx, rows.a.values, rows.strong, rows.first_row, inverse};
+}
+
+template <class T>
+void filtered_inverse(const AggregatedRows<T>& rows, double* inverse, const Context& context)
+{
+    const CsrShard<T>& a = rows.a;
     const RowPointers row_ptr(a.row_ptr);
     for_each_row(a.rows, a.nnz, context,
-                 [row_ptr, columns = a.col_idx, values = a.values, strong, t, inverse = inverse.data()] __device__(
-                     std::int64_t row, int lane, int lanes) {
+                 [row_ptr, columns = a.col_idx, values = a.values, strong = rows.strong, first_row = rows.first_row,
+                  t = aggregated(rows), inverse] __device__(std::int64_t row, int lane, int lanes) {
                      double own = 0;
                      double weak = 0;
                      for (std::int64_t k = row_ptr[row] + lane; k < row_ptr[row + 1]; k += lanes) {
                          const std::int64_t column = columns[k];
-                         if (column == row) {
+                         if (column == first_row + row) {
                              own += static_cast<double>(values[k]);
                          } else if (strong[k] == 0) {
-                             weak += static_cast<double>(values[k]) * t.near(column) / t.near(row);
+                             weak += static_cast<double>(values[k]) * t.near(column) / t.near(first_row + row);
                          }
                      }
                      const auto plus = [](double x, double y) { return x + y; };
@@ -79,14 +91,6 @@ DeviceArray<double> inverse_diagonal(const CsrShard<T>& a, const std::uint8_t* s
                          inverse[row] = diagonal != 0 && isfinite(diagonal) ? 1 / diagonal : 0.0;
                      }
                  });
-    return inverse;
-}
-
-/// The sum of n > 0 squares; waits. `room` has n entries.
-inline double sum_of_squares(const double* v, std::int64_t n, double* room, const Context& context)
-{
-    for_each(n, context, [v, room] __device__(std::int64_t i) { room[i] = v[i] * v[i]; });
-    return sum_of(room, n, context);
 }
 
 /// The strong entries of the row [begin, end) times v, as far as this lane of `Lanes` has them.
@@ -145,44 +149,22 @@ struct EntryPair {
     }
 };
 
-/// 1 / sqrt(sum of the `count` numbers); all threads of a block have it. 1 if there is none, 0 if the sum is no scale.
-__device__ __forceinline__ double scale_of(const double* partial, int count)
-{
-    __shared__ double scale;
-    if (threadIdx.x < 32) {
-        double sum = 0;
-        for (int i = static_cast<int>(threadIdx.x); i < count; i += 32) {
-            sum += partial[i];
-        }
-        for (int distance = 16; distance > 0; distance /= 2) {
-            sum += __shfl_down_sync(~0U, sum, distance);
-        }
-        if (threadIdx.x == 0) {
-            scale = count == 0 ? 1.0 : sum > 0 && isfinite(sum) ? 1 / sqrt(sum) : 0.0;
-        }
-    }
-    __syncthreads();
-    return scale;
-}
-
-/// w = D^-1 A_F (scale v), where the squares of v add up to what is in `before`, of an earlier launch; a block's sum of
-/// the squares of w to partial[blockIdx.x]. A block takes runs of
-/// `rows_each` rows, at most one for each thread: all threads multiply the run's entries, which lie side by side, then
-/// one adds up each row. Runs of more entries than there is room for go row by row, a warp each. Diagonals are not
-/// strong. The arrays of A are aligned for two entries.
+/// w = D^-1 A_F v; a block's sum of the squares of w to partial[blockIdx.x]. A block takes runs of `rows_each` rows, at
+/// most one for each thread: all threads multiply the run's entries, which lie side by side, then one adds up each row.
+/// Runs of more entries than there is room for go row by row, a warp each. Diagonals are not strong. The arrays of A are
+/// aligned for two entries.
 template <class T>
 __global__ void __launch_bounds__(threads, 4)
-    filtered_product_kernel(Filtered<T> a, std::int64_t rows, std::int64_t nnz, int rows_each, const double* before,
-                            int parts_before, const double* __restrict__ v, double* __restrict__ w, double* partial)
+    filtered_product_kernel(Filtered<T> a, std::int64_t rows, std::int64_t nnz, int rows_each,
+                            const double* __restrict__ v, double* __restrict__ w, double* partial)
 {
-    const double scale = scale_of(before, parts_before);
     constexpr int pairs = run_entries / threads / 2;
     __shared__ double products[run_entries];
     __shared__ double of_warp[threads / 32];
     double squares = 0;
     const auto finish = [&](std::int64_t row, double inverse, double own, double sum) {
-        const double all = inverse != 0 ? scale * (own + inverse * sum) : 0.0;
-        w[row] = all;
+        const double all = inverse != 0 ? own + inverse * sum : 0.0;
+        w[a.first_row + row] = all;
         squares += all * all;
     };
     const int thread = static_cast<int>(threadIdx.x);
@@ -198,7 +180,7 @@ __global__ void __launch_bounds__(threads, 4)
                     sum += __shfl_down_sync(~0U, sum, distance);
                 }
                 if (thread % 32 == 0) {
-                    finish(row, a.inverse[row], v[row], sum);
+                    finish(row, a.inverse[row], v[a.first_row + row], sum);
                 }
             }
             continue;
@@ -219,7 +201,7 @@ __global__ void __launch_bounds__(threads, 4)
         const int from = has_row ? static_cast<int>(a.row_ptr[row] - begin) : 0;
         const int behind = has_row ? static_cast<int>(a.row_ptr[row + 1] - begin) : 0;
         const double inverse = has_row ? a.inverse[row] : 0.0;
-        const double own = has_row ? v[row] : 0.0;
+        const double own = has_row ? v[a.first_row + row] : 0.0;
 #pragma unroll
         for (int i = 0; i < pairs; ++i) {
 #pragma unroll
@@ -255,58 +237,24 @@ __global__ void __launch_bounds__(threads, 4)
     }
 }
 
-/// Of D^-1 A_F, by the power method, from the same vector as on the host.
-/// \param nnz  of A \param v  as of matrix::smoothed_prolongator()
 template <class T>
-double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows, std::int64_t nnz, DeviceArray<double>& v,
-                          const Context& context)
+int filtered_product(const AggregatedRows<T>& rows, const double* inverse, const double* v, double* w, double* squares,
+                     const Context& context)
 {
-    const bool again = v.size() > 0;
-    const int steps = again ? matrix::power_steps_again : matrix::power_steps;
-    constexpr std::int64_t blocks_each = 16;  // of a multiprocessor
-    const auto n = static_cast<std::size_t>(rows);
-    DeviceArray<double> w(*context.memory, n);
+    const std::int64_t count = rows.a.rows;
+    const std::int64_t nnz = rows.a.nnz;
+    if (count == 0) {
+        return 0;
+    }
     // Runs whose entries differ a little in number have room all the same.
     const auto rows_each = static_cast<int>(
-        std::clamp<std::int64_t>(run_entries * 9 / 10 * rows / std::max<std::int64_t>(nnz, 1), 1, threads));
-    const auto blocks = static_cast<unsigned>(
-        std::min<std::int64_t>(blocks_for(rows, rows_each), blocks_each * std::max(context.compute_units, 1)));
-    // Of each step. The host looks at them at the end: no step waits for it.
-    const DeviceArray<double> partial(*context.memory, static_cast<std::size_t>(steps) * blocks);
-    if (!again) {
-        v = DeviceArray<double>(*context.memory, n);
-        for_each(rows, context, [v = v.data()] __device__(std::int64_t row) {
-            const std::uint64_t bits = (static_cast<std::uint64_t>(row) + 1) * 0x9e3779b97f4a7c15U;
-            v[row] = static_cast<double>(bits >> 11U) * 0x1p-52 - 1;
-        });
-    }
-    double squares_v = sum_of_squares(v.data(), rows, w.data(), context);
-    for (int step = 0; step < steps; ++step) {
-        double* const own = partial.data() + std::size_t{blocks} * static_cast<std::size_t>(step);
-        filtered_product_kernel<T><<<blocks, threads, 0, stream_of(context)>>>(
-            a, rows, nnz, rows_each, own - (step > 0 ? blocks : 0), step > 0 ? static_cast<int>(blocks) : 0, v.data(),
-            w.data(), own);
-        RMSP_CUDA_CHECK_LAUNCH("filtered_product_kernel");
-        std::swap(v, w);
-    }
-    std::vector<double> parts(partial.size());
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(parts.data(), partial.data(), parts.size() * sizeof(double), cudaMemcpyDeviceToHost,
-                                    stream_of(context)));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream_of(context)));
-    double largest = 0;
-    for (auto own = parts.cbegin(); own != parts.cend(); own += blocks) {
-        const double squares_w = std::accumulate(own, own + blocks, 0.0);
-        if (!(squares_w > 0) || !(squares_v > 0) || !std::isfinite(squares_w)) {
-            break;
-        }
-        largest = std::sqrt(squares_w / squares_v);
-        squares_v = 1;
-    }
-    if (largest == 0 && again) {
-        v.reset();  // it was of no use
-        return largest_eigenvalue(a, rows, nnz, v, context);
-    }
-    return largest;
+        std::clamp<std::int64_t>(run_entries * 9 / 10 * count / std::max<std::int64_t>(nnz, 1), 1, threads));
+    const auto blocks =
+        static_cast<unsigned>(std::min<std::int64_t>(blocks_for(count, rows_each), most_sums(context)));
+    filtered_product_kernel<T><<<blocks, threads, 0, stream_of(context)>>>(filtered(rows, inverse), count, nnz,
+                                                                           rows_each, v, w, squares);
+    RMSP_CUDA_CHECK_LAUNCH("filtered_product_kernel");
+    return static_cast<int>(blocks);
 }
 
 template <class T>
@@ -316,6 +264,7 @@ struct SmoothRow {
     double omega;
     bool smooth;
 
+    /// \param row  of all rows
     __device__ void add_row(std::int64_t row, double factor, ThreadSum& sum) const
     {
         if (t.number[row] >= 0) {
@@ -325,7 +274,7 @@ struct SmoothRow {
     __device__ void operator()(std::int64_t row, ThreadSum& sum) const
     {
         const double scale = omega * filtered.inverse[row];
-        add_row(row, scale != 0 ? 1 - omega : 1.0, sum);
+        add_row(filtered.first_row + row, scale != 0 ? 1 - omega : 1.0, sum);
         if (smooth) {
             filtered.for_strong(row, [&](std::int64_t column, double value) { add_row(column, -scale * value, sum); });
         }
@@ -354,34 +303,17 @@ inline SmoothedBounds smoothed_bounds(std::int64_t rows, RowPointers row_ptr, co
     return out;
 }
 
-/// Rows of P, with the diagonal and the eigenvalue that they are smoothed by.
 template <class T>
-struct Smoothing {
-    Smoothing(const CsrShard<T>& a, const std::uint8_t* strong, const Aggregated& t, bool smooth,
-              DeviceArray<double>& vector, const Context& context)
-        : inverse(inverse_diagonal(a, strong, t, context))
-    {
-        const Filtered<T> filtered{RowPointers(a.row_ptr), a.col_idx, a.values, strong, inverse.data()};
-        const double largest =
-            smooth && a.rows > 0 ? largest_eigenvalue(filtered, a.rows, a.nnz, vector, context) : 0.0;
-        row.emplace(SmoothRow<T>{filtered, t, largest > 0 ? 4.0 / 3.0 / largest : 0.0, smooth});
-    }
-
-    DeviceArray<double> inverse;
-    std::optional<SmoothRow<T>> row;
-};
-
-template <class T>
-std::optional<CsrArrays<T>> smoothed_prolongator(const CsrShard<T>& a, const std::uint8_t* strong,
-                                                 const std::int32_t* number, const double* values, const double* coarse,
-                                                 bool smooth, DeviceArray<double>& vector, const Context& context)
+std::optional<CsrArrays<T>> smoothed_rows(const AggregatedRows<T>& rows, const double* inverse, double omega,
+                                          bool smooth, const Context& context)
 {
-    const SmoothedBounds bounds = smoothed_bounds(a.rows, RowPointers(a.row_ptr), strong, smooth, context);
+    const SmoothedBounds bounds =
+        smoothed_bounds(rows.a.rows, RowPointers(rows.a.row_ptr), rows.strong, smooth, context);
     if (bounds.widest > widest_row) {
         return std::nullopt;
     }
-    const Smoothing<T> smoothing(a, strong, {number, values, coarse}, smooth, vector, context);
-    return collect_rows<T>(a.rows, bounds.most.data(), bounds.widest, 0, context, *smoothing.row);
+    return collect_rows<T>(rows.a.rows, bounds.most.data(), bounds.widest, 0, context,
+                           SmoothRow<T>{filtered(rows, inverse), aggregated(rows), omega, smooth});
 }
 
 /// Writes the entries of a row, which are those of P, to their places.
@@ -402,14 +334,14 @@ struct RenewSmoothRow {
 };
 
 template <class T>
-void renew_smoothed(const CsrShard<T>& a, const std::uint8_t* strong, const std::int32_t* number, const double* values,
-                    const double* coarse, bool smooth, DeviceArray<double>& vector, const CsrShard<T>& p, T* p_values,
-                    const Context& context)
+void renew_smoothed_rows(const AggregatedRows<T>& rows, const double* inverse, double omega, bool smooth,
+                         IndexView p_row_ptr, T* p_values, const Context& context)
 {
-    const SmoothedBounds bounds = smoothed_bounds(a.rows, RowPointers(a.row_ptr), strong, smooth, context);
-    const Smoothing<T> smoothing(a, strong, {number, values, coarse}, smooth, vector, context);
-    for_row_sums(a.rows, bounds.most.data(), bounds.widest, context,
-                 RenewSmoothRow<T>{*smoothing.row, RowPointers(p.row_ptr), p_values});
+    const SmoothedBounds bounds =
+        smoothed_bounds(rows.a.rows, RowPointers(rows.a.row_ptr), rows.strong, smooth, context);
+    for_row_sums(rows.a.rows, bounds.most.data(), bounds.widest, context,
+                 RenewSmoothRow<T>{SmoothRow<T>{filtered(rows, inverse), aggregated(rows), omega, smooth},
+                                   RowPointers(p_row_ptr), p_values});
 }
 
 }  // namespace rmsp::kernels::cuda::coarsening

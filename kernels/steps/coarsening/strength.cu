@@ -36,35 +36,52 @@ __device__ __forceinline__ double weight(T entry, bool on_diagonal, bool symmetr
 }
 
 template <class T>
-void strong_entries(const CsrShard<T>& a, bool symmetric, double threshold, std::uint8_t* marks, const Context& context)
+void weigh_rows(const CsrShard<T>& a, std::int64_t first_row, bool symmetric, double* diagonal, double* largest,
+                const Context& context)
 {
-    const DeviceArray<double> diagonal = diagonal_of(a, context);
-    const DeviceArray<double> largest(*context.memory, static_cast<std::size_t>(a.rows));
     const RowPointers row_ptr(a.row_ptr);
+    for_each(a.rows, context,
+             [row_ptr, first_row, columns = a.col_idx, values = a.values, diagonal] __device__(std::int64_t row) {
+                 double found = 0;
+                 for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
+                     if (columns[k] == first_row + row) {
+                         found = static_cast<double>(values[k]);
+                     }
+                 }
+                 diagonal[first_row + row] = found;
+             });
     for_each_row(a.rows, a.nnz, context,
-                 [row_ptr, columns = a.col_idx, values = a.values, diagonal = diagonal.data(), symmetric,
-                  largest = largest.data()] __device__(std::int64_t row, int lane, int lanes) {
-                     const double own = diagonal[row];
+                 [row_ptr, first_row, columns = a.col_idx, values = a.values, diagonal, symmetric,
+                  largest] __device__(std::int64_t row, int lane, int lanes) {
+                     const double own = diagonal[first_row + row];
                      double most = 0;
                      for (std::int64_t k = row_ptr[row] + lane; k < row_ptr[row + 1]; k += lanes) {
-                         most = fmax(most, weight(values[k], columns[k] == row, symmetric, own));
+                         most = fmax(most, weight(values[k], columns[k] == first_row + row, symmetric, own));
                      }
                      most = over_lanes(most, lanes, [](double x, double y) { return fmax(x, y); });
                      if (lane == 0) {
-                         largest[row] = most;
+                         largest[first_row + row] = most;
                      }
                  });
+}
+
+template <class T>
+void strong_entries(const CsrShard<T>& a, std::int64_t first_row, bool symmetric, double threshold,
+                    const double* diagonal, const double* largest, std::uint8_t* marks, const Context& context)
+{
+    const RowPointers row_ptr(a.row_ptr);
     for_each_row(a.rows, a.nnz, context,
-                 [row_ptr, columns = a.col_idx, values = a.values, diagonal = diagonal.data(), symmetric, threshold,
-                  largest = largest.data(), marks] __device__(std::int64_t row, int lane, int lanes) {
-                     const double own = diagonal[row];
-                     const double least_of_own = matrix::share_of_largest * largest[row];
+                 [row_ptr, first_row, columns = a.col_idx, values = a.values, diagonal, symmetric, threshold, largest,
+                  marks] __device__(std::int64_t row, int lane, int lanes) {
+                     const double own = diagonal[first_row + row];
+                     const double largest_of_own = largest[first_row + row];
+                     const double least_of_own = matrix::share_of_largest * largest_of_own;
                      for (std::int64_t k = row_ptr[row] + lane; k < row_ptr[row + 1]; k += lanes) {
                          const std::int32_t column = columns[k];
-                         const double w = weight(values[k], column == row, symmetric, own);
+                         const double w = weight(values[k], column == first_row + row, symmetric, own);
                          std::uint8_t found = matrix::mark::weak;
                          if (w > 0 && !symmetric) {
-                             found = w >= threshold * largest[row] ? matrix::mark::strong : matrix::mark::weak;
+                             found = w >= threshold * largest_of_own ? matrix::mark::strong : matrix::mark::weak;
                          } else if (w > 0) {
                              const bool counts = w >= threshold * sqrt(fabs(own * diagonal[column]));
                              found = counts || w >= fmax(least_of_own, matrix::share_of_largest * largest[column])
@@ -81,6 +98,6 @@ void strong_entries(const CsrShard<T>& a, bool symmetric, double threshold, std:
 }  // namespace cuda::coarsening
 
 RMSP_VALUE_ROW(Strengths, cuda, .is_canonical = cuda::coarsening::is_canonical<T>,
-               .strong_entries = cuda::coarsening::strong_entries<T>)
+               .weigh_rows = cuda::coarsening::weigh_rows<T>, .strong_entries = cuda::coarsening::strong_entries<T>)
 
 }  // namespace rmsp::kernels

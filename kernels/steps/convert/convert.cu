@@ -60,7 +60,8 @@ __global__ void take_kernel(std::int64_t n, const Offset* __restrict__ from, con
 /// The line of each entry. A warp has 32 lines, whose ends its threads hold, and goes through their entries side by
 /// side, however they are shared out among the lines.
 template <class Pointer>
-__global__ void lines_kernel(std::int64_t lines, const Pointer* __restrict__ pointers, std::int32_t* __restrict__ out)
+__global__ void lines_kernel(std::int64_t first_line, std::int64_t lines, const Pointer* __restrict__ pointers,
+                             std::int32_t* __restrict__ out)
 {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const std::int64_t line = global_thread();
@@ -78,8 +79,44 @@ __global__ void lines_kernel(std::int64_t lines, const Pointer* __restrict__ poi
             at += __shfl_sync(~0U, end, at + step - 1) <= k ? step : 0;
         }
         if (k < last) {
-            out[k] = static_cast<std::int32_t>(first + at);
+            out[k] = static_cast<std::int32_t>(first_line + first + at);
         }
+    }
+}
+
+/// Threads of a row in join_kernel().
+constexpr int joiners = 8;
+
+template <class Item, class Offset>
+__global__ void join_kernel(std::int64_t rows, const RowPieces<Item, Offset>* __restrict__ pieces, int count,
+                            Item* __restrict__ out)
+{
+    const std::int64_t row = global_thread() / joiners;
+    const int lane = static_cast<int>(threadIdx.x) % joiners;
+    if (row >= rows) {
+        return;
+    }
+    std::int64_t to = 0;
+    for (int p = 0; p < count; ++p) {
+        to += pieces[p].pointers[row] - pieces[p].pointers[0];
+    }
+    for (int p = 0; p < count; ++p) {
+        const RowPieces<Item, Offset> piece = pieces[p];
+        const std::int64_t begin = piece.pointers[row] - piece.pointers[0];
+        const std::int64_t size = piece.pointers[row + 1] - piece.pointers[row];
+        for (std::int64_t k = lane; k < size; k += joiners) {
+            out[to + k] = piece.items[begin + k];
+        }
+        to += size;
+    }
+}
+
+template <class Item, class Offset>
+void join_rows(std::int64_t rows, const RowPieces<Item, Offset>* pieces, int count, Item* out, const Context& context)
+{
+    if (rows > 0) {
+        join_kernel<<<blocks_for(rows * joiners), threads, 0, stream_of(context)>>>(rows, pieces, count, out);
+        RMSP_CUDA_CHECK_LAUNCH("join_kernel");
     }
 }
 
@@ -122,8 +159,8 @@ void take_from(std::int64_t n, const Offset* from, const Item* in, Item* out, co
 }
 
 template <class Offset>
-void find_lines(std::int64_t nnz, const Offset* from, std::int64_t lines, IndexView pointers, std::int32_t* out,
-                const Context& context)
+void find_lines(std::int64_t nnz, const Offset* from, std::int64_t first_line, std::int64_t lines, IndexView pointers,
+                std::int32_t* out, const Context& context)
 {
     if (nnz == 0) {
         return;
@@ -131,7 +168,7 @@ void find_lines(std::int64_t nnz, const Offset* from, std::int64_t lines, IndexV
     const DeviceArray<std::int32_t> in_order(*context.memory, from != nullptr ? static_cast<std::size_t>(nnz) : 0);
     std::int32_t* const lines_of = from != nullptr ? in_order.data() : out;
     pointers.visit([&](const auto* p) {
-        lines_kernel<<<blocks_for(lines), threads, 0, stream_of(context)>>>(lines, p, lines_of);
+        lines_kernel<<<blocks_for(lines), threads, 0, stream_of(context)>>>(first_line, lines, p, lines_of);
     });
     RMSP_CUDA_CHECK_LAUNCH("lines_kernel");
     if (from != nullptr) {
@@ -148,7 +185,8 @@ RMSP_INDEX_ROW(Conversion, cuda, .sort_by_line = cuda::conversion::sort_by_line<
 template <class Item, class Offset>
 const Taking<Item, Offset>& Taking<Item, Offset>::cuda()
 {
-    static constexpr Taking row{.take_from = cuda::conversion::take_from<Item, Offset>};
+    static constexpr Taking row{.take_from = cuda::conversion::take_from<Item, Offset>,
+                                .join_rows = cuda::conversion::join_rows<Item, Offset>};
     return row;
 }
 #define RMSP_INSTANTIATE(Item)                                                     \

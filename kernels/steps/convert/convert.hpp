@@ -25,9 +25,9 @@ struct Conversion {
     void (*point_at_lines)(std::int64_t nnz, const std::int32_t* line_of, std::int64_t first_line, std::int64_t lines,
                            Offset* pointers, const Context& context) = nullptr;
     /// out[i] = the line that entry from[i] lies in, or, if `from` is null, entry i; `pointers` has lines + 1 entries,
-    /// from 0 to nnz.
-    void (*find_lines)(std::int64_t nnz, const Offset* from, std::int64_t lines, IndexView pointers, std::int32_t* out,
-                       const Context& context) = nullptr;
+    /// from 0 to nnz. The first line's number is first_line.
+    void (*find_lines)(std::int64_t nnz, const Offset* from, std::int64_t first_line, std::int64_t lines,
+                       IndexView pointers, std::int32_t* out, const Context& context) = nullptr;
 
     static const Conversion& cuda();
 };
@@ -36,11 +36,21 @@ inline constexpr Step sort_by_line{&Conversion<Offset>::sort_by_line, "sort_by_l
 RMSP_INDEX_STEP(Conversion, point_at_lines);
 RMSP_INDEX_STEP(Conversion, find_lines);
 
+/// Some of the entries of each of some rows.
+template <class Item, class Offset>
+struct RowPieces {
+    const Offset* pointers = nullptr;  ///< rows + 1 of them, from any number on
+    const Item* items = nullptr;       ///< of the first row and all that follow
+};
+
 /// Of values, or of 32-bit indices.
 template <class Item, class Offset>
 struct Taking {
     /// out[i] = in[from[i]] for i in [0, n).
     void (*take_from)(std::int64_t n, const Offset* from, const Item* in, Item* out, const Context& context) = nullptr;
+    /// Rows of which each has all its pieces, in the order of `pieces`. \param pieces  `count` of them, on the device
+    void (*join_rows)(std::int64_t rows, const RowPieces<Item, Offset>* pieces, int count, Item* out,
+                      const Context& context) = nullptr;
 
     static const Taking& cuda();
 };
@@ -48,8 +58,15 @@ template <class Item>
 using TakingNarrow = Taking<Item, std::int32_t>;
 template <class Item>
 using TakingWide = Taking<Item, std::int64_t>;
-inline constexpr OverloadedStep take_from{RMSP_STEP_OF(std::int32_t, TakingNarrow, take_from) RMSP_STEP_OF(
-    std::int32_t, TakingWide, take_from) RMSP_FOR_EACH_VALUE_TYPE(RMSP_STEP_OF, TakingNarrow, take_from)
-                                              RMSP_FOR_EACH_VALUE_TYPE(RMSP_STEP_OF, TakingWide, take_from)};
+#define RMSP_TAKING_STEP(step)                                                                                      \
+    inline constexpr OverloadedStep step                                                                            \
+    {                                                                                                               \
+        RMSP_STEP_OF(std::int32_t, TakingNarrow, step)                                                              \
+        RMSP_STEP_OF(std::int32_t, TakingWide, step) RMSP_FOR_EACH_VALUE_TYPE(RMSP_STEP_OF, TakingNarrow, step)     \
+            RMSP_FOR_EACH_VALUE_TYPE(RMSP_STEP_OF, TakingWide, step)                                                \
+    }
+RMSP_TAKING_STEP(take_from);
+RMSP_TAKING_STEP(join_rows);
+#undef RMSP_TAKING_STEP
 
 }  // namespace rmsp::kernels
