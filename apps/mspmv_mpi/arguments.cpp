@@ -31,7 +31,8 @@ void add_arguments(CLI::App& app, Arguments& arguments)
             ->check(CLI::IsMember({"auto", "direct", "gathered"}));
         sub->add_option(
                "--transport", arguments.cluster.transport,
-               "entries between processes: mpi, in host memory; nccl, from GPU to GPU; or auto, NCCL where it works")
+               "entries between processes: mpi, in host memory; nccl, from GPU to GPU; or auto, the default, NCCL "
+               "where it works")
             ->check(CLI::IsMember({"auto", "nccl", "mpi"}));
     }
     CLI::App* const doctor = app.add_subcommand("doctor", "Measure messages between each two processes");

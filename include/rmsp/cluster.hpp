@@ -46,7 +46,7 @@ struct ClusterOptions {
     /// How entries travel between processes: "nccl", from the first GPU of each to those of others; "mpi", by messages
     /// in host memory; "auto", the first of these that works. NCCL is tested with data, and where it does not work the
     /// messages are MPI's (Cluster::transport()). The same on all processes.
-    std::string transport = "mpi";
+    std::string transport = "auto";
 };
 
 /// How entries travel between processes, and why.
