@@ -158,9 +158,15 @@ void Communicator::require_others(const char* what)
         }
     }
     if (!gone.empty()) {
-        lost_ = fmt::format("{}and process {} waits for {}", gone, rank_, what);
-        throw Agreed(ErrorCode::device, lost_);
+        lose(fmt::format("{}and process {} waits for {}", gone, rank_, what));
     }
+}
+
+void Communicator::lose(std::string why)
+{
+    lost_ = std::move(why);
+    give_up_link();
+    throw Agreed(ErrorCode::device, lost_);
 }
 
 void Communicator::rest()
@@ -195,8 +201,7 @@ void Communicator::finish(MPI_Request& request, const char* what)
                 require_others(what);
             }
             if (turn % 64 == 0 && deadline.over()) {
-                lost_ = fmt::format("process {} of {} waited {:g} s for the others ({})", rank_, size_, timeout_, what);
-                throw Agreed(ErrorCode::device, lost_);
+                lose(fmt::format("process {} of {} waited {:g} s for the others ({})", rank_, size_, timeout_, what));
             }
             rest();
         }
@@ -397,8 +402,7 @@ void Communicator::wait_for(const std::function<bool()>& done, const char* what,
             if (seconds > 0) {
                 throw Error(ErrorCode::device, fmt::format("waited {:g} s for {}", seconds, what));
             }
-            lost_ = fmt::format("process {} of {} waited {:g} s for {} from the others", rank_, size_, timeout_, what);
-            throw Agreed(ErrorCode::device, lost_);
+            lose(fmt::format("process {} of {} waited {:g} s for {} from the others", rank_, size_, timeout_, what));
         }
         rest();
     }

@@ -141,6 +141,8 @@ private:
     bool others_failed();
     /// \throws Agreed if a process of this node is not there any more; those of other nodes are not seen
     void require_others(const char* what);
+    /// Nothing more can be said to the others; what the devices do together is given up. \throws Agreed, always
+    [[noreturn]] void lose(std::string why);
     /// Lets others have the core between two looks.
     void rest();
     void require_usable() const;

@@ -65,7 +65,8 @@ void Communicator::gather_on(void* stream, const double* own, double* all, std::
 
 void Communicator::settle()
 {
-    if (linking_) {
+    // Once it is given up nothing is under way.
+    if (linking_ && link_->usable()) {
         link_->end();
         linking_ = false;
     }

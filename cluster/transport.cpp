@@ -228,8 +228,7 @@ void DeviceExchange::begin_on(void* stream, const void* send, void* receive, boo
 void DeviceExchange::end()
 {
     if (!by_messages_) {
-        link_->end();
-        processes_->set_linking(false);
+        processes_->settle();
         return;
     }
     messages_.end();

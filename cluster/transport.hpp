@@ -46,6 +46,7 @@ public:
     bool on_device() const override { return true; }
     void begin(const void* send, void* receive, bool backwards) override;
     void begin_on(void* stream, const void* send, void* receive, bool backwards) override;
+    bool in_stream_order() const override { return !by_messages_; }
     void end() override;
 
 private:

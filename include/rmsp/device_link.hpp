@@ -16,18 +16,21 @@
 /// <rmsp/ghosted.hpp>.
 namespace rmsp {
 
-/// The first GPUs of some processes. One exchange at a time; all of them make the same calls in the same order; calls
-/// of one thread at a time, on any thread, whose current device they leave as it is.
+/// The first GPUs of some processes. All of them make the same calls in the same order; calls of one thread at a time,
+/// on any thread, whose current device they leave as it is. What is begun is done in that order: a call on another
+/// stream than the one before comes behind that one there, by an event.
 class DeviceLink {
 public:
     virtual ~DeviceLink() = default;
     /// Starts an exchange behind what is queued on a stream of the GPU (cudaStream_t): entries of `send` go to
-    /// processes, others come into `receive`, both in memory of the GPU. Several calls at once to the same process, or
-    /// from it, are in the order of the lists. \throws what DeviceLinkOptions::wait throws, Error(device); the link is
-    /// then given up
+    /// processes, others come into `receive`, both in memory of the GPU. What is queued there later finds them.
+    /// Several entries of the lists for the same process are in their order. Waits for none of this, unless much that
+    /// was begun before is not done. \throws what DeviceLinkOptions::wait throws, Error(device); the link is then given
+    /// up
     virtual void begin(void* stream, std::span<const GhostNeighbour> to, const void* send,
                        std::span<const GhostNeighbour> from, void* receive, std::size_t entry_bytes) = 0;
-    /// Returns when all that this process has begun, or gathers, is done. \throws as begin()
+    /// Returns when all that this process has begun, or gathers, is done. To be called before the host waits for the
+    /// GPU in another way, which would not see that a process is lost. \throws as begin()
     virtual void end() = 0;
     /// Starts to bring bytes of every process to all, in turn, behind what is queued on a stream of the GPU. What is
     /// queued there later finds them. \throws as begin()

@@ -49,7 +49,8 @@ public:
     {
         throw Error(ErrorCode::internal, "gather_on() of processes that do not gather on devices");
     }
-    /// Returns when all that was gathered is there. Called before a call of librmsp ends.
+    /// Returns when all that was gathered, or exchanged in_stream_order(), is there. Called before a call of librmsp
+    /// ends, and before it waits for the device in another way.
     virtual void settle() {}
 };
 
@@ -72,6 +73,9 @@ public:
     {
         begin(send, receive, backwards);
     }
+    /// Whether what is queued on the stream of the last begin_on() later finds all there, and the next one may come
+    /// behind it: end() is then not called, but Processes::settle(), for many exchanges at once.
+    virtual bool in_stream_order() const { return false; }
 };
 
 /// What is exchanged with one other process: [first, first + count) of the ghosts, or of GhostedRows::sent.

@@ -209,7 +209,18 @@ void multiply(const std::shared_ptr<GhostedState<T>>& state, T alpha, const Dist
     }
     distributed::require_operands(own, of_transpose, x_state, y_state);
     finish(state->outside, own->runtime->submit([=](engine::Worker& worker, engine::Rendezvous& meeting) {
-        state->queue(worker, meeting, alpha, x_state, beta, y_state, of_transpose);
+        const bool speaks = worker.rank() == 0;
+        try {
+            state->queue(worker, meeting, alpha, x_state, beta, y_state, of_transpose);
+            if (speaks) {
+                state->outside->settle();
+            }
+        } catch (...) {
+            if (speaks) {
+                state->outside->settle_failed();
+            }
+            throw;
+        }
     }));
 }
 

@@ -40,12 +40,20 @@ void GhostedState<T>::take_rest_rows(engine::Worker& worker, const VectorState<T
 }
 
 template <class T>
-void GhostedState<T>::give_rest_rows(engine::Worker& worker, const VectorState<T>& to)
+void GhostedState<T>::give_rest_rows(engine::Worker& worker, const VectorState<T>& x, const VectorState<T>& to,
+                                     sequence::ProductSums* sums)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     const auto& list = parts->parts[rank].rest_rows;
-    kernels::put_back(VectorAccess::state(of_rest_rows)->slices[rank], list.data(),
-                      static_cast<std::int64_t>(list.size()), to.slices[rank], worker.context());
+    const T* const from = VectorAccess::state(of_rest_rows)->slices[rank];
+    const auto n = static_cast<std::int64_t>(list.size());
+    if (sums == nullptr || sums->count[rank] == 0 || n == 0) {
+        kernels::put_back(from, list.data(), n, to.slices[rank], worker.context());
+        return;
+    }
+    kernels::put_back_with(from, list.data(), n, to.slices[rank], x.slices[rank],
+                           sums->places[rank].data() + sums->count[rank], worker.context());
+    sums->count[rank] += kernels::put_back_sums;
 }
 
 template <class T>
@@ -69,7 +77,8 @@ void GhostedState<T>::queue_leaving(engine::Worker& worker, engine::Rendezvous& 
 
 template <class T>
 void GhostedState<T>::queue_arrived(engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
-                                    const std::shared_ptr<VectorState<T>>& y, bool of_transpose)
+                                    const std::shared_ptr<VectorState<T>>& x, const std::shared_ptr<VectorState<T>>& y,
+                                    bool of_transpose, sequence::ProductSums* sums)
 {
     if (!of_transpose && !ghosts.empty()) {
         auto& matrix = *MatrixAccess::state(rest);
@@ -82,7 +91,7 @@ void GhostedState<T>::queue_arrived(engine::Worker& worker, engine::Rendezvous& 
         take_rest_rows(worker, *y);
         distributed::apply_on(matrix, worker, meeting, alpha, ghosts.source(), T{1},
                               Target<T>{nullptr, VectorAccess::state(of_rest_rows)}, nullptr, false);
-        give_rest_rows(worker, *y);
+        give_rest_rows(worker, *x, *y, sums);
     }
     if (of_transpose && !sent.empty()) {
         const auto& added = VectorAccess::state(back);
@@ -99,7 +108,7 @@ void GhostedState<T>::queue_arrived(engine::Worker& worker, engine::Rendezvous& 
 template <class T>
 void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
                             const std::shared_ptr<VectorState<T>>& x, T beta, const std::shared_ptr<VectorState<T>>& y,
-                            bool of_transpose)
+                            bool of_transpose, sequence::ProductSums* sums)
 {
     // What goes out, from vectors and to vectors; with A^T those of the ghosts go out and are added where they belong.
     const GhostedEntries<T>& out = of_transpose ? ghosts : sent;
@@ -107,12 +116,12 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
     const auto& sender = MatrixAccess::state(of_transpose ? rest : pick);
     const bool speaks = worker.rank() == 0;
     const bool on_device = exchange->on_device();
-    std::unique_ptr<engine::Event>& gone = parts->parts[static_cast<std::size_t>(worker.rank())].gone;
-    const auto have_gone = [&] {
-        if (!gone) {
-            gone = worker.device().make_event(false);
+    GhostedPart& part = parts->parts[static_cast<std::size_t>(worker.rank())];
+    const auto record = [&](std::unique_ptr<engine::Event>& event, engine::Stream& stream) {
+        if (!event) {
+            event = worker.device().make_event(false);
         }
-        worker.stream().record(*gone);
+        stream.record(*event);
     };
     T* const to_copy = out.data + out.count - copied.size();
     T* const copies = in.data + in.count - copied.size();
@@ -136,31 +145,43 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
         worker.stream().synchronize();
         begin_exchange();
     } else if (!on_device) {
-        have_gone();
+        record(part.gone, worker.stream());
     } else if (speaks) {
         if (!copied.empty()) {
             worker.stream().copy(copies, to_copy, copied.size() * sizeof(T));
         }
-        have_gone();
-        worker.side_stream().wait(*gone);
+        record(part.gone, worker.stream());
+        worker.side_stream().wait(*part.gone);
     }
-    distributed::apply_on(*MatrixAccess::state(multiplied()), worker, meeting, alpha, Source<T>{nullptr, x}, beta,
-                          Target<T>{nullptr, y}, nullptr, of_transpose);
+    auto& inside = *MatrixAccess::state(multiplied());
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    if (sums != nullptr) {
+        sums->count[rank] = inside.products[0]->leave_sums(worker.rank(), sums->places[rank].data());
+    }
+    distributed::apply_on(inside, worker, meeting, alpha, Source<T>{nullptr, x}, beta, Target<T>{nullptr, y}, nullptr,
+                          of_transpose);
+    if (sums != nullptr) {
+        inside.products[0]->leave_sums(worker.rank(), nullptr);
+    }
+    bool in_order = false;
     if (on_device && speaks) {
         // Now, since the device has work: what is queued there first begins all the same once there is room.
-        outside->post([this, &out, &in, of_transpose, stream = worker.side_stream().native()] {
-            exchange->begin_on(stream, out.data, in.data, of_transpose);
-        });
+        engine::Stream& side = worker.side_stream();
+        in_order = outside->exchange_on(*exchange, side.native(), out.data, in.data, of_transpose);
+        if (in_order) {
+            record(part.came, side);
+            worker.stream().wait(*part.came);
+        }
     }
     if (!at_once && !on_device) {
-        gone->synchronize();
+        part.gone->synchronize();
         begin_exchange();
     }
-    if (speaks) {
+    if (speaks && !in_order) {
         outside->ask([this] { exchange->end(); });
     }
     meeting.arrive_and_wait();
-    queue_arrived(worker, meeting, alpha, y, of_transpose);
+    queue_arrived(worker, meeting, alpha, x, y, of_transpose, sums);
     meeting.arrive_and_wait();
 }
 

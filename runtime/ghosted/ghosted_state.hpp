@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include <kernels/steps/ghosts/ghosts.hpp>
 #include <rmsp/ghosted.hpp>
 
 #include "runtime/matrix/distribute_like.hpp"
@@ -22,6 +23,7 @@ namespace rmsp::detail {
 struct GhostedPart {
     engine::PinnedBuffer numbers;                  ///< of the first device: all that is sent, then all ghosts
     std::unique_ptr<engine::Event> gone;           ///< what is sent is there; made when it is needed
+    std::unique_ptr<engine::Event> came;           ///< so are the ghosts; the same
     kernels::DeviceArray<std::int32_t> rest_rows;  ///< GhostedState::rest_rows of the device, from its first row on
 };
 
@@ -73,19 +75,30 @@ struct GhostedState {
     /// Makes products with A^T ready. \throws as distributed::prepare_apply()
     void prepare_transposed();
     /// Queues one worker's part of y = alpha A x + beta y, or with A^T; every worker calls it, and the thread that
-    /// waits for the job serves `outside`.
+    /// waits for the job serves `outside`, which the first worker settles at its end.
+    /// \param sums  null, or where A x leaves sums of x y, if leaves_sums()
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, T alpha, const std::shared_ptr<VectorState<T>>& x,
-               T beta, const std::shared_ptr<VectorState<T>>& y, bool of_transpose);
+               T beta, const std::shared_ptr<VectorState<T>>& y, bool of_transpose,
+               sequence::ProductSums* sums = nullptr);
+    /// Whether products may leave sums: y is then complete but for some rows once the own columns are multiplied.
+    bool leaves_sums() const
+    {
+        return !MatrixAccess::state(interior) && (ghosts.empty() || !rest_rows.empty()) &&
+               !MatrixAccess::state(own)->runtime->shared_memory();
+    }
 
 private:
     /// Queue the parts of queue(): into `out`, and with what came into `in`.
     void queue_leaving(engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
                        const std::shared_ptr<VectorState<T>>& x, bool of_transpose);
     void queue_arrived(engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
-                       const std::shared_ptr<VectorState<T>>& y, bool of_transpose);
+                       const std::shared_ptr<VectorState<T>>& x, const std::shared_ptr<VectorState<T>>& y,
+                       bool of_transpose, sequence::ProductSums* sums);
     /// Copies entries of rows that `rest` has from a vector of all rows, or back.
     void take_rest_rows(engine::Worker& worker, const VectorState<T>& from);
-    void give_rest_rows(engine::Worker& worker, const VectorState<T>& to);
+    /// With what that adds to the sums that products with own columns have left.
+    void give_rest_rows(engine::Worker& worker, const VectorState<T>& x, const VectorState<T>& to,
+                        sequence::ProductSums* sums);
 };
 
 struct GhostedAccess {
@@ -132,7 +145,19 @@ public:
     }
     void queue(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::ScalarOp* /*programs*/) override
     {
-        matrix_->queue(worker, meeting, alpha_, x_, beta_, y_, of_transpose_);
+        matrix_->queue(worker, meeting, alpha_, x_, beta_, y_, of_transpose_, sums_.get());
+    }
+    std::shared_ptr<sequence::ProductSums> sums_of(const void* a, const void* b) override
+    {
+        const bool these = (a == x_.get() && b == y_.get()) || (a == y_.get() && b == x_.get());
+        if (!these || of_transpose_ || x_->offsets != y_->offsets || !matrix_->leaves_sums()) {
+            return nullptr;
+        }
+        if (!sums_) {
+            sums_ = std::make_shared<sequence::ProductSums>(detail::MatrixAccess::state(matrix_->own)->runtime, *y_,
+                                                            kernels::put_back_sums);
+        }
+        return sums_;
     }
     /// Those of the three products that it may be.
     std::int64_t waits() const override { return 3 * distributed::ghost_messages; }
@@ -156,6 +181,7 @@ private:
     T alpha_;
     T beta_;
     bool of_transpose_;
+    std::shared_ptr<sequence::ProductSums> sums_;  ///< null: nobody asks for them
 };
 
 /// Appends such a product to a sequence. \throws Error(usage) as GhostedMatrix::apply() does

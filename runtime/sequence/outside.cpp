@@ -43,6 +43,15 @@ void Outside::ask(const std::function<void()>& f)
     }
 }
 
+void Outside::settle_failed() noexcept
+{
+    try {
+        settle();
+    } catch (...) {
+        // The job's own error is the one to tell.
+    }
+}
+
 bool Outside::serve_one()
 {
     Errand errand;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 
 #include <rmsp/ghosted.hpp>
 
@@ -52,15 +53,30 @@ public:
     /// On the worker of the only device, where gathers() is above 0.
     void gather_on(void* stream, const double* own, double* all, std::size_t count)
     {
+        under_way_ = true;
         ask([&] { processes_->gather_on(stream, own, all, count); });
     }
-    /// On a worker, at the end of its job: returns when all that was gathered is there. \throws what gathering threw
+    /// On the first worker: asks for what begins an exchange. Returns whether settle() has to end it.
+    bool exchange_on(GhostExchange& exchange, void* stream, const void* send, void* receive, bool backwards)
+    {
+        bool in_order = false;
+        ask([&] {
+            exchange.begin_on(stream, send, receive, backwards);
+            in_order = exchange.in_stream_order();
+        });
+        under_way_ = under_way_ || in_order;
+        return in_order;
+    }
+    /// On the first worker, before it or others wait for their devices, and at the end of its job: returns when all
+    /// that was gathered or exchanged is there. \throws what Processes::settle() throws
     void settle()
     {
-        if (gathers() > 0) {
+        if (std::exchange(under_way_, false)) {
             ask([this] { processes_->settle(); });
         }
     }
+    /// The same where the job has failed: of what waiting throws nothing is to be told.
+    void settle_failed() noexcept;
     /// On the caller's thread: what the first process has.
     double of_first(double value) { return processes_->of_first(value); }
     /// On the caller's thread, of every process: the sum of their values.
@@ -89,6 +105,7 @@ private:
     std::condition_variable changed_;
     std::deque<Errand> errands_;
     std::exception_ptr error_;  ///< of an errand, until an ask() throws it
+    bool under_way_ = false;    ///< the first worker's: since settle()
 };
 
 }  // namespace rmsp::sequence

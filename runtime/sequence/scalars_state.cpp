@@ -337,6 +337,9 @@ void ScalarsState::add_exactly(int dots, std::int64_t* sums)
 void ScalarsState::begin_outside(int dots, const kernels::PassPlace& place, bool splits, engine::Worker& worker,
                                  engine::Rendezvous& meeting)
 {
+    if (worker.rank() == 0) {
+        outside->settle();
+    }
     if (takes_part(worker.rank())) {
         worker.stream().synchronize();
     }

@@ -62,7 +62,11 @@ std::future<void> run_steps(const std::shared_ptr<const std::vector<std::shared_
                         outside->settle();
                     }
                 } catch (...) {
-                    cycle->front()->scalars->failed = true;
+                    const auto& of_all = cycle->front()->scalars;
+                    of_all->failed = true;
+                    if (of_all->outside && worker.rank() == 0) {
+                        of_all->outside->settle_failed();
+                    }
                     throw;
                 }
             });

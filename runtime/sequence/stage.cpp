@@ -43,19 +43,7 @@ std::shared_ptr<ProductSums> MultiplyStage<T>::sums_of(const void* a, const void
         return nullptr;
     }
     if (!sums_) {
-        auto sums = std::make_shared<ProductSums>();
-        sums->runtime = matrix_->runtime;
-        sums->room = engine::Tasks(static_cast<std::size_t>(matrix_->runtime->devices()));
-        sums->places.resize(static_cast<std::size_t>(matrix_->runtime->devices()));
-        sums->count.resize(sums->places.size());
-        matrix_->runtime
-            ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
-                const auto rank = static_cast<std::size_t>(worker.rank());
-                const auto rows = static_cast<std::size_t>(y_->offsets[rank + 1] - y_->offsets[rank]);
-                sums->places[rank] = kernels::DeviceArray<double>(worker.device(), rows / 32 + 1);
-            })
-            .get();
-        sums_ = std::move(sums);
+        sums_ = std::make_shared<ProductSums>(matrix_->runtime, *y_, 0);
     }
     return sums_;
 }
@@ -68,6 +56,20 @@ std::int64_t MultiplyStage<T>::bytes() const
         sum += shard.apply_bytes;
     }
     return sum;
+}
+
+template <class T>
+ProductSums::ProductSums(std::shared_ptr<node::RuntimeState> of, const VectorState<T>& y, std::int64_t more)
+    : places(static_cast<std::size_t>(of->devices())), count(places.size()), room(places.size()), runtime(std::move(of))
+{
+    runtime
+        ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
+            const auto rank = static_cast<std::size_t>(worker.rank());
+            const std::int64_t rows = y.offsets[rank + 1] - y.offsets[rank];
+            places[rank] =
+                kernels::DeviceArray<double>(worker.device(), static_cast<std::size_t>(rows / 32 + 1 + more));
+        })
+        .get();
 }
 
 bool ProductSums::leaves() const
@@ -103,7 +105,9 @@ void CallStage::queue(engine::Worker& worker, engine::Rendezvous&, const kernels
     }
 }
 
-#define RMSP_INSTANTIATE(T) template class MultiplyStage<T>;
+#define RMSP_INSTANTIATE(T)          \
+    template class MultiplyStage<T>; \
+    template ProductSums::ProductSums(std::shared_ptr<node::RuntimeState>, const VectorState<T>&, std::int64_t);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 template class ConvertStage<float, double>;

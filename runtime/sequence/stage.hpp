@@ -29,9 +29,14 @@ struct ProductSums {
     engine::Tasks room;                                ///< to free the places
     std::shared_ptr<node::RuntimeState> runtime;
 
+    /// Of products whose y has these slices; waits for the devices. \param more  places besides those of the kernels
+    template <class T>
+    ProductSums(std::shared_ptr<node::RuntimeState> of, const VectorState<T>& y, std::int64_t more);
+    ~ProductSums();
+    ProductSums(const ProductSums&) = delete;
+    ProductSums& operator=(const ProductSums&) = delete;
     /// Whether the last product left them, on every device; false before the first.
     bool leaves() const;
-    ~ProductSums();
 };
 
 /// A step of a sequence that each device takes.

@@ -23,7 +23,8 @@ namespace {
 
 using cluster::Communicator;
 
-/// What DeviceLink promises, by messages of MPI in host memory.
+/// What DeviceLink promises, by messages of MPI in host memory. Host devices have done what was queued on them when
+/// that returns; so has this link what is begun.
 class HostLink final : public DeviceLink {
 public:
     explicit HostLink(Communicator& processes) : processes_(processes) {}
@@ -44,23 +45,15 @@ public:
             MPI_Isend(static_cast<const std::byte*>(send) + bytes(other.first), bytes(other.count), MPI_BYTE,
                       other.process, tag, processes_.handle(), &requests_.emplace_back());
         }
+        finish();
     }
-    void end() override
-    {
-        try {
-            processes_.wait_for([&] { return processes_.test(requests_); }, "entries of x", [] {});
-        } catch (...) {
-            give_up();
-            throw;
-        }
-        requests_.clear();
-    }
+    void end() override { ++ended; }
     void gather(void* /*stream*/, const void* own, void* all, std::size_t bytes) override
     {
         ++gathered;
         const int count = static_cast<int>(bytes);
         MPI_Iallgather(own, count, MPI_BYTE, all, count, MPI_BYTE, processes_.handle(), &requests_.emplace_back());
-        end();
+        finish();
     }
     void copy(void* /*stream*/, void* to, const void* from, std::size_t bytes) override
     {
@@ -77,8 +70,20 @@ public:
 
     int begun = 0;
     int gathered = 0;
+    int ended = 0;
 
 private:
+    void finish()
+    {
+        try {
+            processes_.wait_for([&] { return processes_.test(requests_); }, "entries of x", [] {});
+        } catch (...) {
+            give_up();
+            throw;
+        }
+        requests_.clear();
+    }
+
     Communicator& processes_;
     std::vector<MPI_Request> requests_;
     bool usable_ = true;
@@ -174,6 +179,7 @@ TEST(ClusterLink, ProductsHaveTheBitsOfMessages)
         EXPECT_FALSE(by_messages.exchange->on_device());
         linked.expect_products();
         EXPECT_EQ(linked.link->begun, 2);
+        EXPECT_EQ(linked.link->ended, 2) << "a product returned before its exchange was there";
         by_messages.expect_products();
         for (const bool of_transpose : {false, true}) {
             EXPECT_EQ(linked.product(of_transpose), by_messages.product(of_transpose));
@@ -213,6 +219,11 @@ TEST(ClusterLink, SolvesHaveTheBitsOfMessages)
         EXPECT_EQ(iterate(linked, method), right);
         const int gathered = linked.link->gathered;
         EXPECT_EQ(gathered > 0, linked.processes->on_workers());
+        if (gathered > 0) {
+            // At the end of what is queued as one: blocks of iterations, the start and the check of the residual.
+            EXPECT_LT(linked.link->ended, linked.link->begun + gathered);
+        }
+        EXPECT_GT(linked.link->ended, 0);
         linked.link->give_up();
         EXPECT_EQ(iterate(linked, method), right);
         EXPECT_EQ(linked.link->gathered, gathered);

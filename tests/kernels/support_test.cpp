@@ -352,6 +352,41 @@ TEST_F(Support, Packs)
     EXPECT_EQ(download(*device_, turned.data(), many.size()), many);
 }
 
+TEST_F(Support, PutsBackAndSumsWhatThatAdds)
+{
+    // Small integers, whose sums are exact in any order.
+    constexpr std::size_t rows = 300007;
+    std::vector<double> x(rows);
+    std::vector<double> w(rows);
+    for (std::size_t i = 0; i < rows; ++i) {
+        x[i] = static_cast<double>(i % 13);
+        w[i] = static_cast<double>(i % 7) - 3;
+    }
+    for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{100003}}) {
+        std::vector<std::int32_t> list;
+        std::vector<double> in;
+        std::vector<double> wanted = x;
+        double added = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::size_t at = 3 * i + 1;
+            list.push_back(static_cast<std::int32_t>(at));
+            in.push_back(static_cast<double>(i % 5));
+            added += w[at] * (in.back() - wanted[at]);
+            wanted[at] = in.back();
+        }
+        const DeviceArray<std::int32_t> device_list = upload(*device_, list);
+        const DeviceArray<double> device_in = upload(*device_, in);
+        const DeviceArray<double> device_w = upload(*device_, w);
+        const DeviceArray<double> out = upload(*device_, x);
+        const DeviceArray<double> sums = upload(*device_, std::vector<double>(put_back_sums, -1.0));
+        put_back_with(device_in.data(), device_list.data(), static_cast<std::int64_t>(n), out.data(), device_w.data(),
+                      sums.data(), device_->context());
+        EXPECT_EQ(download(*device_, out.data(), rows), wanted);
+        const std::vector<double> found = download(*device_, sums.data(), put_back_sums);
+        EXPECT_EQ(std::accumulate(found.begin(), found.end(), 0.0), added);
+    }
+}
+
 TEST_F(Support, ReadsEveryNumber)
 {
     for (const std::int64_t n : {0, 1, 2, 3, 4095, 4096, 1000003}) {

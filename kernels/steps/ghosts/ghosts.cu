@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_primitives.cuh>
 #include <kernels/steps/ghosts/ghosts.hpp>
@@ -181,6 +182,24 @@ __global__ void __launch_bounds__(threads) put_back_kernel(const T* in, const st
     }
 }
 
+template <class T>
+__global__ void __launch_bounds__(threads)
+    put_back_with_kernel(const T* in, const std::int32_t* list, std::int64_t n, T* x, const T* w, double* sums)
+{
+    __shared__ double of_warps[threads / 32];
+    double sum = 0;
+    for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+        const std::int32_t at = list[i];
+        const T value = in[i];
+        sum += static_cast<double>(w[at]) * (static_cast<double>(value) - static_cast<double>(x[at]));
+        x[at] = value;
+    }
+    sum = block_sum<threads>(sum, of_warps);
+    if (threadIdx.x == 0) {
+        sums[blockIdx.x] = sum;
+    }
+}
+
 cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t>(context.stream); }
 
 void clear_words(std::uint32_t* words, std::size_t n, const Context& context)
@@ -299,6 +318,14 @@ void put_back(const T* in, const std::int32_t* list, std::int64_t n, T* x, const
     }
 }
 
+template <class T>
+void put_back_with(const T* in, const std::int32_t* list, std::int64_t n, T* x, const T* w, double* sums,
+                   const Context& context)
+{
+    put_back_with_kernel<<<put_back_sums, threads, 0, stream_of(context)>>>(in, list, n, x, w, sums);
+    RMSP_CUDA_CHECK_LAUNCH("put_back_with");
+}
+
 }  // namespace
 }  // namespace cuda::ghosts
 
@@ -308,6 +335,7 @@ RMSP_ROW(Ghosts, cuda, .clear_words = cuda::ghosts::clear_words, .add_outside = 
          .renumber_columns = cuda::ghosts::renumber_columns, .restore_columns = cuda::ghosts::restore_columns,
          .list_columns = cuda::ghosts::list_columns)
 
-RMSP_VALUE_ROW(GhostValues, cuda, .pack = cuda::ghosts::pack<T>, .put_back = cuda::ghosts::put_back<T>)
+RMSP_VALUE_ROW(GhostValues, cuda, .pack = cuda::ghosts::pack<T>, .put_back = cuda::ghosts::put_back<T>,
+               .put_back_with = cuda::ghosts::put_back_with<T>)
 
 }  // namespace rmsp::kernels

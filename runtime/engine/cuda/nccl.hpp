@@ -13,6 +13,7 @@ namespace rmsp::engine {
     F(ncclCommAbort)           \
     F(ncclCommGetAsyncError)   \
     F(ncclCommInitRankConfig)  \
+    F(ncclCommSplit)           \
     F(ncclGetErrorString)      \
     F(ncclGetLastError)        \
     F(ncclGetUniqueId)         \

@@ -3,9 +3,13 @@
 #ifdef RMSP_HAVE_NCCL
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,7 +25,9 @@ using engine::cuda_check;
 using engine::DeviceGuard;
 using engine::nccl;
 
-/// A communicator that does not block: whoever waits for it may look for other things meanwhile, and end the waiting.
+/// Made by a communicator that does not block, so that whoever waits may look for other things meanwhile, and end the
+/// waiting. The one that is used blocks: the other kind starts a thread for each call, which takes longer than what the
+/// call is for. Once its first calls have connected it (test_link()), it only queues.
 class NcclLink final : public DeviceLink {
 public:
     NcclLink(int ordinal, const DeviceLinkOptions& options) : ordinal_(ordinal), wait_(options.wait)
@@ -35,12 +41,21 @@ public:
         std::memcpy(&id, options.id.data(), sizeof(id));
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 0;
+        ncclComm_t first = nullptr;
         try {
-            cuda_check(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming), "cudaEventCreate");
-            nccl_check(nccl().ncclCommInitRankConfig(&communicator_, options.size, id, options.rank, &config),
+            for (cudaEvent_t& event : done_) {
+                cuda_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+            }
+            nccl_check(nccl().ncclCommInitRankConfig(&first, options.size, id, options.rank, &config),
                        "ncclCommInitRankConfig");
-            wait_for_nccl("ncclCommInitRankConfig");
+            wait_for_nccl(first, "ncclCommInitRankConfig");
+            ncclConfig_t of_calls = NCCL_CONFIG_INITIALIZER;
+            of_calls.blocking = 1;
+            nccl_check(nccl().ncclCommSplit(first, 0, options.rank, &communicator_, &of_calls), "ncclCommSplit");
+            wait_for_nccl(first, "ncclCommSplit");
+            abort(first);
         } catch (...) {
+            abort(first);
             close();
             throw;
         }
@@ -56,6 +71,7 @@ public:
         auto* const queue = static_cast<cudaStream_t>(stream);
         const auto bytes = [&](std::int64_t entries) { return static_cast<std::size_t>(entries) * entry_bytes; };
         or_give_up([&] {
+            make_room();
             if (!to.empty() || !from.empty()) {
                 nccl_check(nccl().ncclGroupStart(), "ncclGroupStart");
                 ncclResult_t status = ncclSuccess;
@@ -71,25 +87,16 @@ public:
                                          ncclChar, other.process, communicator_, queue));
                 }
                 note(nccl().ncclGroupEnd());
-                nccl_check(status, "ncclSend and ncclRecv");
-                // Only then is it on the stream.
-                wait_for_nccl("ncclSend and ncclRecv");
+                until_queued(status, "ncclSend and ncclRecv");
             }
-            cuda_check(cudaEventRecord(done_, queue), "cudaEventRecord");
+            begun(queue);
         });
     }
 
     void end() override
     {
         const DeviceGuard guard(ordinal_);
-        or_give_up([&] {
-            wait_for(
-                [&] {
-                    check_communicator("an exchange by NCCL");
-                    return is_done();
-                },
-                "what goes from GPU to GPU");
-        });
+        or_give_up([&] { wait_until_done(begun_); });
     }
 
     void gather(void* stream, const void* own, void* all, std::size_t bytes) override
@@ -97,9 +104,9 @@ public:
         const DeviceGuard guard(ordinal_);
         auto* const queue = static_cast<cudaStream_t>(stream);
         or_give_up([&] {
-            nccl_check(nccl().ncclAllGather(own, all, bytes, ncclChar, communicator_, queue), "ncclAllGather");
-            wait_for_nccl("ncclAllGather");
-            cuda_check(cudaEventRecord(done_, queue), "cudaEventRecord");
+            make_room();
+            until_queued(nccl().ncclAllGather(own, all, bytes, ncclChar, communicator_, queue), "ncclAllGather");
+            begun(queue);
         });
     }
 
@@ -115,14 +122,19 @@ public:
     {
         if (communicator_ != nullptr) {
             const DeviceGuard guard(ordinal_);
-            (void)nccl().ncclCommAbort(communicator_);
-            (void)cudaGetLastError();
-            communicator_ = nullptr;
+            abort(communicator_);
         }
     }
     bool usable() const noexcept override { return communicator_ != nullptr; }
 
+    /// From now on calls wait by that function; empty: for ever.
+    void wait_with(std::function<void(const std::function<bool()>&, const char*)> wait) { wait_ = std::move(wait); }
+
 private:
+    /// So much may be begun that is not done, at most. What would be queued behind more might fill the GPU's queue,
+    /// where the host waits and does not look whether a process is lost.
+    static constexpr std::uint64_t most_under_way = 16;
+
     template <class F>
     void or_give_up(const F& f)
     {
@@ -139,10 +151,18 @@ private:
     void close() noexcept
     {
         give_up();
-        if (done_ != nullptr) {
-            const DeviceGuard guard(ordinal_);
-            (void)cudaEventDestroy(done_);
-            done_ = nullptr;
+        const DeviceGuard guard(ordinal_);
+        for (cudaEvent_t& event : done_) {
+            if (event != nullptr) {
+                (void)cudaEventDestroy(std::exchange(event, nullptr));
+            }
+        }
+    }
+    static void abort(ncclComm_t& communicator) noexcept
+    {
+        if (communicator != nullptr) {
+            (void)nccl().ncclCommAbort(std::exchange(communicator, nullptr));
+            (void)cudaGetLastError();
         }
     }
     void wait_for(const std::function<bool()>& done, const char* what) const
@@ -155,31 +175,60 @@ private:
             std::this_thread::yield();
         }
     }
-    /// Returns what the communicator is at. \throws Error(device) if it has failed
-    ncclResult_t check_communicator(const char* call) const
+    /// Returns what a communicator is at. \throws Error(device) if it has failed
+    static ncclResult_t check_communicator(ncclComm_t communicator, const char* call)
     {
         ncclResult_t status = ncclInProgress;
-        nccl_check(nccl().ncclCommGetAsyncError(communicator_, &status), "ncclCommGetAsyncError");
+        nccl_check(nccl().ncclCommGetAsyncError(communicator, &status), "ncclCommGetAsyncError");
         nccl_check(status, call);
         return status;
     }
-    void wait_for_nccl(const char* call) const
+    void wait_for_nccl(ncclComm_t communicator, const char* call) const
     {
-        wait_for([&] { return check_communicator(call) == ncclSuccess; }, call);
+        wait_for([&] { return check_communicator(communicator, call) == ncclSuccess; }, call);
     }
-    bool is_done() const
+    /// NCCL_COMM_BLOCKING=0 in the environment makes all communicators such that a call is on the stream later.
+    void until_queued(ncclResult_t status, const char* call) const
     {
-        const cudaError_t status = cudaEventQuery(done_);
+        nccl_check(status, call);
+        if (status == ncclInProgress) {
+            wait_for_nccl(communicator_, call);
+        }
+    }
+    void begun(cudaStream_t queue)
+    {
+        cuda_check(cudaEventRecord(done_[begun_ % most_under_way], queue), "cudaEventRecord");
+        ++begun_;
+    }
+    void make_room() { wait_until_done(begun_ - std::min(begun_, most_under_way - 1)); }
+    /// The first ones of all that was begun.
+    void wait_until_done(std::uint64_t count)
+    {
+        wait_for(
+            [&] {
+                check_communicator(communicator_, "what NCCL brings");
+                while (ended_ < count && is_done(done_[ended_ % most_under_way])) {
+                    ++ended_;
+                }
+                return ended_ >= count;
+            },
+            "what goes from GPU to GPU");
+    }
+    static bool is_done(cudaEvent_t event)
+    {
+        const cudaError_t status = cudaEventQuery(event);
         if (status != cudaErrorNotReady) {
-            cuda_check(status, "an exchange by NCCL");
+            cuda_check(status, "what NCCL brings");
         }
         return status == cudaSuccess;
     }
 
     const int ordinal_;
-    const std::function<void(const std::function<bool()>&, const char*)> wait_;
+    std::function<void(const std::function<bool()>&, const char*)> wait_;
     ncclComm_t communicator_ = nullptr;
-    cudaEvent_t done_ = nullptr;
+    std::array<cudaEvent_t, most_under_way> done_{};  ///< in turn
+    std::uint64_t begun_ = 0;
+    std::uint64_t ended_ = 0;  ///< of those that were begun, the first ones
 };
 
 /// Memory and a stream of the current GPU, for a test.
@@ -264,6 +313,58 @@ void test_gathering(NcclLink& link, int rank, int size)
     }
 }
 
+/// The first calls of a communicator connect it, and block as long as other processes do not come. They are made on a
+/// thread of their own, which is left behind where they are not to be waited for any longer.
+struct Connecting {
+    std::atomic<bool> ended{false};
+    std::atomic<bool> left{false};
+    std::exception_ptr error;
+};
+
+/// \throws Error(device), what DeviceLinkOptions::wait throws
+void test_link(const std::shared_ptr<NcclLink>& link, int ordinal, const DeviceLinkOptions& options)
+{
+    const auto state = std::make_shared<Connecting>();
+    link->wait_with([state](const std::function<bool()>& done, const char* what) {
+        while (!done()) {
+            if (state->left) {
+                throw Error(ErrorCode::device, fmt::format("{} is not waited for any longer", what));
+            }
+            std::this_thread::yield();
+        }
+    });
+    std::thread tests([state, link, ordinal, rank = options.rank, size = options.size] {
+        try {
+            const DeviceGuard guard(ordinal);
+            constexpr std::int64_t short_message = 48;
+            constexpr std::int64_t long_message = std::int64_t{1} << 20;
+            constexpr std::int64_t all_messages = std::int64_t{64} << 20;
+            for (const std::int64_t bytes : {short_message, std::min(long_message, all_messages / size)}) {
+                test_messages(*link, rank, size, bytes);
+            }
+            test_gathering(*link, rank, size);
+        } catch (...) {
+            state->error = std::current_exception();
+        }
+        state->ended = true;
+    });
+    try {
+        const auto ended = [&] { return state->ended.load(); };
+        if (options.wait) {
+            options.wait(ended, "NCCL's first messages");
+        }
+    } catch (...) {
+        state->left = true;
+        tests.detach();
+        throw;
+    }
+    tests.join();
+    if (state->error) {
+        std::rethrow_exception(state->error);
+    }
+    link->wait_with(options.wait);
+}
+
 }  // namespace
 
 std::string nccl_link_version() { return engine::nccl_version(); }
@@ -280,14 +381,7 @@ std::vector<std::byte> make_nccl_link_id()
 std::shared_ptr<DeviceLink> connect_nccl_link(int ordinal, const DeviceLinkOptions& options)
 {
     auto link = std::make_shared<NcclLink>(ordinal, options);
-    const DeviceGuard guard(ordinal);
-    constexpr std::int64_t short_message = 48;
-    constexpr std::int64_t long_message = std::int64_t{1} << 20;
-    constexpr std::int64_t all_messages = std::int64_t{64} << 20;
-    for (const std::int64_t bytes : {short_message, std::min(long_message, all_messages / options.size)}) {
-        test_messages(*link, options.rank, options.size, bytes);
-    }
-    test_gathering(*link, options.rank, options.size);
+    test_link(link, ordinal, options);
     return link;
 }
 
