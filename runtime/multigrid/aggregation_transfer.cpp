@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -10,7 +11,6 @@
 #include <kernels/steps/support/support.hpp>
 
 #include "core/value_types.hpp"
-#include "matrix/for_each_row.hpp"
 #include "runtime/matrix/row_product.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/multigrid/device_transfer.hpp"
@@ -148,7 +148,8 @@ public:
             return stored_on_device(coarse_rows_, rows(), own.r.pointers(), own.r.col_idx, own.r.values, own.r_rows);
         }
         plan::Stored<T> out = stored_on_devices<T>(coarse_rows_, rows(), p_slices_.back(), *r_entries_);
-        out.row_ptr = r_row_ptr_.view();
+        out.sampled_entries = r_sampled_;
+        out.sampled_rows = r_step_;
         return out;
     }
     void keep_distributed() override
@@ -164,7 +165,7 @@ public:
             }
         });
         p_entries_.reset();
-        r_row_ptr_ = {};
+        r_sampled_.clear();
         a_held_.reset();
     }
     void renew(const std::shared_ptr<MatrixState<T>>& p) override
@@ -358,8 +359,11 @@ private:
             p_slices_.push_back(p_slices_.back() + entries);
         }
         constexpr std::int64_t narrow = std::numeric_limits<std::int32_t>::max();
-        std::vector<IndexArray> pointers(devices_);
+        constexpr std::int64_t samples = 1 << 15;
         const bool several = a_->plan.devices > 1;
+        r_step_ = coarse_rows_ / samples + 1;
+        const std::int64_t count = several ? (coarse_rows_ + r_step_ - 1) / r_step_ + 1 : 0;
+        std::vector<std::vector<std::int64_t>> sampled(devices_, std::vector<std::int64_t>(static_cast<std::size_t>(count)));
         on_devices([&](engine::Worker& worker, engine::Rendezvous&, std::size_t rank) {
             const kernels::Context context = worker.context();
             OfDevice<T>& own = held_.parts[rank];
@@ -369,38 +373,21 @@ private:
             own.r.find(own.p.col_idx.data(), nnz, first_row(rank), own_rows, row_ptr, coarse_rows_, most > narrow,
                        context);
             own.r.take(own.p.values.data(), nnz, context);
-            if (!several && rank == 0) {
+            if (several) {
+                const DeviceArray<std::int64_t> there(*context.memory, static_cast<std::size_t>(count));
+                kernels::sample_pointers(coarse_rows_, own.r.pointers(), r_step_, count, there.data(), context);
+                worker.device().download(worker.stream(), sampled[rank].data(), there.data(),
+                                         there.size() * sizeof(std::int64_t));
+            } else if (rank == 0) {
                 own.p_rows = kernels::statistics_of_rows(own_rows, row_ptr, context);
                 own.r_rows = kernels::statistics_of_rows(coarse_rows_, own.r.pointers(), context);
-            } else if (several && own_rows > 0) {
-                pointers[rank] = IndexArray(own.r.pointers().type(), static_cast<std::size_t>(coarse_rows_) + 1);
-                pointers[rank].visit([&](auto& to) {
-                    worker.device().download(worker.stream(), to.data(), own.r.pointers().data(),
-                                             to.size() * sizeof(to.front()));
-                });
             }
         });
-        if (several) {
-            add_pointers(pointers);
+        // The row pointers of all of R are the sums of those of the devices' parts.
+        r_sampled_.assign(static_cast<std::size_t>(count), 0);
+        for (const std::vector<std::int64_t>& of : sampled) {
+            std::transform(of.begin(), of.end(), r_sampled_.begin(), r_sampled_.begin(), std::plus<>());
         }
-    }
-    /// The row pointers of all of R are the sums of those of the devices' parts.
-    void add_pointers(const std::vector<IndexArray>& pointers)
-    {
-        constexpr std::int64_t narrow = std::numeric_limits<std::int32_t>::max();
-        r_row_ptr_ = IndexArray(p_slices_.back() > narrow ? IndexType::i64 : IndexType::i32,
-                                static_cast<std::size_t>(coarse_rows_) + 1);
-        r_row_ptr_.visit([&](auto& to) {
-            using Pointer = typename std::decay_t<decltype(to)>::value_type;
-            std::fill(to.begin(), to.end(), Pointer{0});
-            for (const IndexArray& part : pointers) {
-                part.view().visit([&](const auto* of) {
-                    matrix::for_each_row(static_cast<std::int64_t>(part.size()), [&](std::int64_t row) {
-                        to[static_cast<std::size_t>(row)] += static_cast<Pointer>(of[row]);
-                    });
-                });
-            }
-        });
     }
     void bring_near(matrix::NearNullspace& near)
     {
@@ -434,7 +421,9 @@ private:
     std::unique_ptr<spgemm::ResidentFactor<T>> a_held_;  ///< from read() on, until P and R are distributed
     std::optional<spgemm::SliceExchange> along_rows_;
     std::vector<std::int64_t> p_slices_;  ///< entries of P before those of each device, and all at the end
-    IndexArray r_row_ptr_;                ///< where several devices have rows, until R is distributed
+    // Where several devices have rows, until R is distributed: entries of R before each r_step_-th row.
+    std::vector<std::int64_t> r_sampled_;
+    std::int64_t r_step_ = 1;
     std::optional<spgemm::EntriesOnDevices<T>> p_entries_;
     std::optional<spgemm::RowsInPieces<T>> r_entries_;
     node::PerDevice<OfDevice<T>> held_;

@@ -56,6 +56,22 @@ RowStatistics part_statistics(const Stored<T>& a, const PartialCsr& part)
     return row_statistics(part.owned_rows(), view);
 }
 
+/// Cuts a matrix at those of its rows of which it is known how many entries are before them.
+template <class T>
+Partition split_samples(const Stored<T>& a, int devices, PartitionOptions options)
+{
+    options.alignment = RowAlignment::row;
+    const auto count = static_cast<std::int64_t>(a.sampled_entries.size()) - 1;
+    Partition result =
+        partition_csr(count, a.cols, IndexView(a.sampled_entries.data()), devices, options);
+    result.rows = a.rows;
+    for (PartialCsr& part : result.parts) {
+        part.start_row = std::min(a.rows, part.start_row * a.sampled_rows);
+        part.end_row = std::min(a.rows, part.end_row * a.sampled_rows);
+    }
+    return result;
+}
+
 template <class T>
 Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& options, UnsortedCoo unsorted)
 {
@@ -66,6 +82,9 @@ Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& 
         }
         const int node = options.nodes.empty() ? 0 : options.nodes.front();
         return {a.rows, a.cols, a.nnz, {{node, 0, 1, 0, a.nnz}}, {{0, a.nnz, 0, a.rows, false}}};
+    }
+    if (!a.sampled_entries.empty()) {
+        return split_samples(a, devices, options);
     }
     if (!a.first_rows.empty()) {
         return split_at(a.rows, a.cols, a.row_ptr, a.first_rows, a.first_entries, options.nodes);

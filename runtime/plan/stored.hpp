@@ -53,6 +53,10 @@ struct Stored : CsrView<T> {
     /// Set: the row pointers are on the devices alone, too, and `resident` brings them; entries before the rows
     /// `first_rows`, and all of them at the end. With `columns_on_devices` and `by_lengths`.
     std::vector<std::int64_t> first_entries{};
+    /// Set instead, where the planner is to cut rows that are on the devices alone: entries before row 0, row
+    /// `sampled_rows`, row 2 `sampled_rows` and so on, and all of them at the end. Parts begin at these rows.
+    std::vector<std::int64_t> sampled_entries{};
+    std::int64_t sampled_rows = 0;
     /// Set: row pointers, from 0, are there too, and the host has no array at all. The first device, where they are,
     /// gets the matrix whole (CSR). It counts as touching every column, and its kernel is chosen by `device_rows`, as
     /// with `by_lengths`.
@@ -67,7 +71,7 @@ struct Stored : CsrView<T> {
     bool only_on_device() const noexcept { return device_row_ptr.data() != nullptr; }
     /// Its vectors are on the devices, too, as a rule: room for those of the host is taken when one comes.
     bool from_devices() const noexcept { return resident != nullptr || only_on_device(); }
-    bool rows_on_devices() const noexcept { return !first_entries.empty(); }
+    bool rows_on_devices() const noexcept { return !first_entries.empty() || !sampled_entries.empty(); }
 };
 
 template <class T>

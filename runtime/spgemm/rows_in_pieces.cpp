@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <kernels/steps/convert/convert.hpp>
-#include <rmsp/error.hpp>
 
 #include "core/value_types.hpp"
 #include "runtime/node/node.hpp"
@@ -65,6 +64,21 @@ void RowsInPieces<T>::split(const Partition& partition)
 }
 
 template <class T>
+template <class Offset>
+std::vector<kernels::DeviceArray<Offset>> RowsInPieces<T>::bring_pointers(engine::Worker& worker,
+                                                                          engine::Rendezvous& meeting)
+{
+    const int rank = worker.rank();
+    const IndexView own = pieces_[static_cast<std::size_t>(rank)].pointers;
+    std::vector<kernels::DeviceArray<Offset>> pointers;
+    for (const std::unique_ptr<From>& from : from_) {
+        pointers.emplace_back(*worker.context().memory, static_cast<std::size_t>(from->pointers.size(rank)));
+        from->pointers.gather(worker, meeting, static_cast<const Offset*>(own.data()), pointers.back().data());
+    }
+    return pointers;
+}
+
+template <class T>
 template <class Offset, class Item>
 void RowsInPieces<T>::join_as(engine::Worker& worker, engine::Rendezvous& meeting, const Item* Piece::*items, Item* to)
 {
@@ -72,16 +86,13 @@ void RowsInPieces<T>::join_as(engine::Worker& worker, engine::Rendezvous& meetin
     const Piece& own = pieces_[static_cast<std::size_t>(rank)];
     const std::int64_t rows = part_rows_[static_cast<std::size_t>(rank)];
     kernels::Memory& memory = *worker.context().memory;
-    std::vector<kernels::DeviceArray<Offset>> pointers;
+    const std::vector<kernels::DeviceArray<Offset>> pointers = bring_pointers<Offset>(worker, meeting);
     std::vector<kernels::DeviceArray<Item>> entries;
     std::vector<kernels::RowPieces<Item, Offset>> pieces;
     for (const std::unique_ptr<From>& from : from_) {
-        pointers.emplace_back(memory, static_cast<std::size_t>(from->pointers.size(rank)));
-        from->pointers.gather(worker, meeting, static_cast<const Offset*>(own.pointers.data()),
-                              pointers.back().data());
         entries.emplace_back(memory, static_cast<std::size_t>(from->entries.size(rank)));
         from->entries.gather(worker, meeting, own.*items, entries.back().data());
-        pieces.push_back({pointers.back().data(), entries.back().data()});
+        pieces.push_back({pointers[pieces.size()].data(), entries.back().data()});
     }
     if (rows > 0) {
         const kernels::DeviceArray<kernels::RowPieces<Item, Offset>> there(memory, pieces.size());
@@ -116,15 +127,48 @@ void RowsInPieces<T>::gather_columns(engine::Worker& worker, engine::Rendezvous&
 }
 
 template <class T>
-void RowsInPieces<T>::gather_row_ptr(engine::Worker&, engine::Rendezvous&, std::int32_t*)
+template <class Offset>
+void RowsInPieces<T>::add_pointers(engine::Worker& worker, engine::Rendezvous& meeting, IndexType type, void* to)
 {
-    throw Error(ErrorCode::internal, "rows in pieces: their pointers are on the host");
+    const std::int64_t rows = part_rows_[static_cast<std::size_t>(worker.rank())];
+    const std::vector<kernels::DeviceArray<Offset>> pointers = bring_pointers<Offset>(worker, meeting);
+    if (rows == 0) {
+        const std::int64_t none = 0;
+        worker.device().upload(worker.stream(), to, &none, type == IndexType::i32 ? 4 : 8);
+        worker.stream().synchronize();
+        return;
+    }
+    std::vector<const Offset*> arrays;
+    for (const kernels::DeviceArray<Offset>& one : pointers) {
+        arrays.push_back(one.data());
+    }
+    const kernels::DeviceArray<const Offset*> there(*worker.context().memory, arrays.size());
+    worker.device().upload(worker.stream(), there.data(), arrays.data(), arrays.size() * sizeof(const Offset*));
+    kernels::add_pointers(rows, static_cast<const Offset* const*>(there.data()), static_cast<int>(arrays.size()), type,
+                          to, worker.context());
+    worker.stream().synchronize();  // before `arrays` goes
 }
 
 template <class T>
-void RowsInPieces<T>::gather_row_ptr(engine::Worker&, engine::Rendezvous&, std::int64_t*)
+void RowsInPieces<T>::add_pointers(engine::Worker& worker, engine::Rendezvous& meeting, IndexType type, void* to)
 {
-    throw Error(ErrorCode::internal, "rows in pieces: their pointers are on the host");
+    if (pieces_.front().pointers.type() == IndexType::i32) {
+        add_pointers<std::int32_t>(worker, meeting, type, to);
+    } else {
+        add_pointers<std::int64_t>(worker, meeting, type, to);
+    }
+}
+
+template <class T>
+void RowsInPieces<T>::gather_row_ptr(engine::Worker& worker, engine::Rendezvous& meeting, std::int32_t* to)
+{
+    add_pointers(worker, meeting, IndexType::i32, to);
+}
+
+template <class T>
+void RowsInPieces<T>::gather_row_ptr(engine::Worker& worker, engine::Rendezvous& meeting, std::int64_t* to)
+{
+    add_pointers(worker, meeting, IndexType::i64, to);
 }
 
 #define RMSP_INSTANTIATE(T) template class RowsInPieces<T>;

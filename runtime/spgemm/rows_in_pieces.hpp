@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "runtime/plan/stored.hpp"
@@ -27,7 +28,6 @@ public:
     void split(const Partition& partition) override;
     void gather(engine::Worker& worker, engine::Rendezvous& meeting, T* to) override;
     void gather_columns(engine::Worker& worker, engine::Rendezvous& meeting, std::int32_t* to) override;
-    /// \throws Error(internal): the host has them
     void gather_row_ptr(engine::Worker& worker, engine::Rendezvous& meeting, std::int32_t* to) override;
     void gather_row_ptr(engine::Worker& worker, engine::Rendezvous& meeting, std::int64_t* to) override;
 
@@ -38,6 +38,12 @@ private:
         SliceExchange entries;
     };
 
+    /// Brings the device's row pointers of all pieces.
+    template <class Offset>
+    std::vector<kernels::DeviceArray<Offset>> bring_pointers(engine::Worker& worker, engine::Rendezvous& meeting);
+    template <class Offset>
+    void add_pointers(engine::Worker& worker, engine::Rendezvous& meeting, IndexType type, void* to);
+    void add_pointers(engine::Worker& worker, engine::Rendezvous& meeting, IndexType type, void* to);
     template <class Item>
     void join(engine::Worker& worker, engine::Rendezvous& meeting, const Item* Piece::*items, Item* to);
     template <class Offset, class Item>

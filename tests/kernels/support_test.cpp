@@ -355,7 +355,7 @@ TEST_F(Support, Packs)
 TEST_F(Support, PutsBackAndSumsWhatThatAdds)
 {
     // Small integers, whose sums are exact in any order.
-    constexpr std::size_t rows = 300007;
+    constexpr std::size_t rows = 300010;
     std::vector<double> x(rows);
     std::vector<double> w(rows);
     for (std::size_t i = 0; i < rows; ++i) {

@@ -38,6 +38,10 @@ struct Coarsenings {
     /// row_statistics() of rows that are on the device. Waits.
     RowStatistics (*statistics_of_rows)(std::int64_t rows, IndexView row_ptr, const Context& context) = nullptr;
 
+    /// out[i] = pointers[min(i step, rows)] for i in [0, count).
+    void (*sample_pointers)(std::int64_t rows, IndexView pointers, std::int64_t step, std::int64_t count,
+                            std::int64_t* out, const Context& context) = nullptr;
+
     /// v[row] for rows [first_row, first_row + rows): rough, signs that change, lengths that differ.
     void (*rough_vector)(std::int64_t first_row, std::int64_t rows, double* v, const Context& context) = nullptr;
     /// Of n numbers. Waits.
@@ -52,6 +56,7 @@ inline constexpr Step pmis{&Coarsenings::pmis, "pmis"};
 inline constexpr Step aggregates{&Coarsenings::aggregates, "aggregates"};
 inline constexpr Step normalise{&Coarsenings::normalise, "normalise"};
 inline constexpr Step statistics_of_rows{&Coarsenings::statistics_of_rows, "statistics_of_rows"};
+inline constexpr Step sample_pointers{&Coarsenings::sample_pointers, "sample_pointers"};
 inline constexpr Step rough_vector{&Coarsenings::rough_vector, "rough_vector"};
 inline constexpr Step sum_of_squares{&Coarsenings::sum_of_squares, "sum_of_squares"};
 inline constexpr Step scale{&Coarsenings::scale, "scale"};

@@ -313,6 +313,14 @@ RowStatistics statistics_of_rows(std::int64_t rows, IndexView row_ptr, const Con
     return out;
 }
 
+void sample_pointers(std::int64_t rows, IndexView pointers, std::int64_t step, std::int64_t count, std::int64_t* out,
+                     const Context& context)
+{
+    for_each(count, context, [rows, row_ptr = RowPointers(pointers), step, out] __device__(std::int64_t i) {
+        out[i] = row_ptr[i * step < rows ? i * step : rows];
+    });
+}
+
 void rough_vector(std::int64_t first_row, std::int64_t rows, double* v, const Context& context)
 {
     for_each(rows, context, [first_row, v] __device__(std::int64_t i) {
@@ -342,7 +350,8 @@ void scale(std::int64_t n, double factor, double* v, const Context& context)
 RMSP_ROW(Coarsenings, cuda, .symmetrise = cuda::coarsening::symmetrise, .pmis = cuda::coarsening::pmis,
          .aggregates = cuda::coarsening::aggregates, .normalise = cuda::coarsening::normalise,
          .statistics_of_rows = cuda::coarsening::statistics_of_rows,
-         .rough_vector = cuda::coarsening::rough_vector, .sum_of_squares = cuda::coarsening::sum_of_squares,
+         .sample_pointers = cuda::coarsening::sample_pointers, .rough_vector = cuda::coarsening::rough_vector,
+         .sum_of_squares = cuda::coarsening::sum_of_squares,
          .scale = cuda::coarsening::scale)
 
 }  // namespace rmsp::kernels

@@ -120,6 +120,35 @@ void join_rows(std::int64_t rows, const RowPieces<Item, Offset>* pieces, int cou
     }
 }
 
+template <class Offset, class Pointer>
+__global__ void add_pointers_kernel(std::int64_t rows, const Offset* const* __restrict__ pointers, int count,
+                                    Pointer* __restrict__ out)
+{
+    const std::int64_t row = global_thread();
+    if (row <= rows) {
+        Pointer sum = 0;
+        for (int p = 0; p < count; ++p) {
+            sum += static_cast<Pointer>(pointers[p][row] - pointers[p][0]);
+        }
+        out[row] = sum;
+    }
+}
+
+template <class Offset>
+void add_pointers(std::int64_t rows, const Offset* const* pointers, int count, IndexType type, void* out,
+                  const Context& context)
+{
+    const auto launch = [&](auto* to) {
+        add_pointers_kernel<<<blocks_for(rows + 1), threads, 0, stream_of(context)>>>(rows, pointers, count, to);
+    };
+    if (type == IndexType::i32) {
+        launch(static_cast<std::int32_t*>(out));
+    } else {
+        launch(static_cast<std::int64_t*>(out));
+    }
+    RMSP_CUDA_CHECK_LAUNCH("add_pointers_kernel");
+}
+
 template <class Offset>
 void point_at_lines(std::int64_t nnz, const std::int32_t* line_of, std::int64_t first_line, std::int64_t lines,
                     Offset* pointers, const Context& context)
@@ -180,7 +209,8 @@ void find_lines(std::int64_t nnz, const Offset* from, std::int64_t first_line, s
 }  // namespace cuda::conversion
 
 RMSP_INDEX_ROW(Conversion, cuda, .sort_by_line = cuda::conversion::sort_by_line<T>,
-               .point_at_lines = cuda::conversion::point_at_lines<T>, .find_lines = cuda::conversion::find_lines<T>)
+               .point_at_lines = cuda::conversion::point_at_lines<T>, .find_lines = cuda::conversion::find_lines<T>,
+               .add_pointers = cuda::conversion::add_pointers<T>)
 
 template <class Item, class Offset>
 const Taking<Item, Offset>& Taking<Item, Offset>::cuda()

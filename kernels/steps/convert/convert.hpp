@@ -29,12 +29,18 @@ struct Conversion {
     void (*find_lines)(std::int64_t nnz, const Offset* from, std::int64_t first_line, std::int64_t lines,
                        IndexView pointers, std::int32_t* out, const Context& context) = nullptr;
 
+    /// out[i] = the sum of pointers[p][i] - pointers[p][0] over the `count` arrays p, for i in [0, rows].
+    /// \param pointers  on the device \param out  of `type`
+    void (*add_pointers)(std::int64_t rows, const Offset* const* pointers, int count, IndexType type, void* out,
+                         const Context& context) = nullptr;
+
     static const Conversion& cuda();
 };
 template <class Offset>
 inline constexpr Step sort_by_line{&Conversion<Offset>::sort_by_line, "sort_by_line"};
 RMSP_INDEX_STEP(Conversion, point_at_lines);
 RMSP_INDEX_STEP(Conversion, find_lines);
+RMSP_INDEX_STEP(Conversion, add_pointers);
 
 /// Some of the entries of each of some rows.
 template <class Item, class Offset>
