@@ -194,7 +194,8 @@ void PassStage<T>::add_dot(const DotStatement<T>& statement)
     checked_vector(b);
     const int a_from = made_by(a);
     const int b_from = made_by(b);
-    const bool as_they_were = before_ != nullptr && a_from < 0 && b_from < 0;
+    // What a product leaves is rounded, in parts that depend on its cut.
+    const bool as_they_were = before_ != nullptr && a_from < 0 && b_from < 0 && !scalars_->exact;
     content_.dots.push_back(
         {a, b, a_from, b_from, statement.into, as_they_were ? before_->sums_of(a.get(), b.get()) : nullptr});
 }

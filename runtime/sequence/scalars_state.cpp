@@ -21,10 +21,11 @@ using kernels::PassSums;
 using sequence::Bank;
 using sequence::BankEnd;
 
-ScalarsState::ScalarsState(std::shared_ptr<RuntimeState> runtime_, int most_, int devices_)
+ScalarsState::ScalarsState(std::shared_ptr<RuntimeState> runtime_, int most_, int devices_, bool exact_)
     : runtime(std::move(runtime_)),
       most(most_),
       devices(devices_ > 0 ? devices_ : runtime->devices()),
+      exact(exact_),
       bank(std::make_shared<Bank>(runtime->devices(), devices)),
       room(static_cast<std::size_t>(devices)),
       values_{0.0, 0.0, 0.0, 1.0},
@@ -54,16 +55,19 @@ ScalarsState::ScalarsState(std::shared_ptr<RuntimeState> runtime_, int most_, in
                 kernels::fill(end.bank.data(), most, 0.0, context);
                 end.workspace = zeroed(kernels::pass_workspace_bytes);
                 if (lines_) {
-                    end.lines = zeroed(static_cast<std::size_t>(2 * kernels::pass_line_bytes(devices)));
+                    end.lines = zeroed(static_cast<std::size_t>(2 * kernels::pass_line_bytes(devices, exact)));
                 }
                 if (rank == 0) {
                     bank->progress = engine::PinnedBuffer(worker.device(), sizeof(kernels::ScalarProgress));
                     ::new (bank->progress.data()) kernels::ScalarProgress();
-                    bank->left = engine::PinnedBuffer(worker.device(), 2 * sizeof(double) * kernels::most_pass_dots *
-                                                                           static_cast<std::size_t>(devices));
+                    const auto two_sets = 2 * static_cast<std::size_t>(devices);
+                    bank->left =
+                        engine::PinnedBuffer(worker.device(), two_sets * sizeof(double) * kernels::most_pass_dots);
+                    bank->exact = engine::PinnedBuffer(
+                        worker.device(), exact ? two_sets * sizeof(std::int64_t) * kernels::pass_words : 0);
                 }
                 bank->hand_over.open(rank, worker.device());
-                kernels::load_passes(context);
+                kernels::load_passes(exact, context);
                 worker.stream().synchronize();
             }
             meeting.arrive_and_wait();
@@ -71,6 +75,7 @@ ScalarsState::ScalarsState(std::shared_ptr<RuntimeState> runtime_, int most_, in
                 end.place.bank = end.bank.data();
                 end.place.workspace = end.workspace.data();
                 end.place.progress = rank == 0 ? static_cast<kernels::ScalarProgress*>(bank->progress.data()) : nullptr;
+                end.place.exact = static_cast<std::int64_t*>(bank->exact.data());
                 end.place.sums = devices == 1 ? PassSums::alone : lines_ ? PassSums::lines : PassSums::left;
                 end.place.device = rank;
                 end.place.devices = devices;
@@ -89,6 +94,7 @@ ScalarsState::~ScalarsState()
             if (rank == 0) {
                 held->progress = engine::PinnedBuffer();
                 held->left = engine::PinnedBuffer();
+                held->exact = engine::PinnedBuffer();
             }
         });
     }
@@ -201,7 +207,8 @@ void ScalarsState::recover()
             meeting.arrive_and_wait();
             end.sums = 0;
             if (takes_part(worker.rank())) {
-                kernels::fill(static_cast<double*>(end.place.workspace), 16, 0.0, worker.context());
+                kernels::fill(static_cast<double*>(end.place.workspace), kernels::pass_workspace_zeros / 8, 0.0,
+                              worker.context());
             }
             worker.stream().synchronize();
         })
@@ -218,11 +225,8 @@ kernels::PassPlace ScalarsState::begin(const kernels::Pass<T>& pass, const seque
     place.program = program.program;
     place.ops = program.ops;
     place.numbers = program.numbers;
-    constexpr std::int64_t of_device = std::int64_t{kernels::most_pass_dots} * kernels::exact::words;
-    place.exact = exact_.empty() ? nullptr : exact_.data();
     // Where all processes have one device, its sums stay there.
-    const int gathering =
-        outside && pass.dots > 0 && exact_.empty() && runtime->devices() == 1 ? outside->gathers() : 0;
+    const int gathering = outside && pass.dots > 0 && !exact && runtime->devices() == 1 ? outside->gathers() : 0;
     if (pass.dots == 0 || (devices == 1 && !outside)) {
         place.sums = PassSums::alone;
     } else if (gathering > 0) {
@@ -246,14 +250,14 @@ kernels::PassPlace ScalarsState::begin(const kernels::Pass<T>& pass, const seque
             place.given_up = end.given_up + transport::given_up_word(place.epoch);
             for (int other = 0; other < devices; ++other) {
                 std::byte* const lines = bank->ends[static_cast<std::size_t>(other)].lines.data() +
-                                         set * static_cast<std::uint64_t>(kernels::pass_line_bytes(devices));
+                                         set * static_cast<std::uint64_t>(kernels::pass_line_bytes(devices, exact));
                 (other == rank ? place.lines_in : place.lines_out[other]) = lines;
             }
         } else {
             place.sums = PassSums::left;
             place.left = static_cast<double*>(bank->left.data()) +
                          set * static_cast<std::uint64_t>(devices) * kernels::most_pass_dots;
-            place.exact += exact_.empty() ? 0 : static_cast<std::int64_t>(set) * devices * of_device;
+            place.exact += exact ? static_cast<std::int64_t>(set) * devices * kernels::pass_words : 0;
         }
     }
     if (takes_part(rank)) {
@@ -265,13 +269,6 @@ kernels::PassPlace ScalarsState::begin(const kernels::Pass<T>& pass, const seque
         begin_outside(pass.dots, place, splits, worker, meeting);
     }
     return place;
-}
-
-void ScalarsState::sum_exactly()
-{
-    if (runtime->shared_memory()) {
-        exact_.assign(2 * static_cast<std::size_t>(devices) * kernels::most_pass_dots * kernels::exact::words, 0);
-    }
 }
 
 void ScalarsState::add_exactly(int dots, std::int64_t* sums)
@@ -287,7 +284,7 @@ void ScalarsState::add_exactly(int dots, std::int64_t* sums)
     for (int d = 0; d < dots; ++d) {
         std::int64_t* const sum = own.data() + static_cast<std::ptrdiff_t>(d) * words;
         for (int device = 0; device < devices; ++device) {
-            merge(sum, sums + (static_cast<std::ptrdiff_t>(device) * kernels::most_pass_dots + d) * words);
+            merge(sum, sums + device * kernels::pass_words + static_cast<std::ptrdiff_t>(d) * words);
         }
         sign_digits(sum);
     }
@@ -319,7 +316,7 @@ void ScalarsState::add_exactly(int dots, std::int64_t* sums)
     for (int d = 0; d < dots; ++d) {
         for (const int w : used) {
             const std::int64_t word = own[static_cast<std::size_t>(d * words + w)];
-            numbers.push_back(w == digits ? std::bit_cast<double>(word) : static_cast<double>(word));
+            numbers.push_back(w == digits ? special_value(word) : static_cast<double>(word));
         }
     }
     sum_all(numbers);
@@ -327,7 +324,7 @@ void ScalarsState::add_exactly(int dots, std::int64_t* sums)
     for (int d = 0; d < dots; ++d) {
         std::int64_t sum[words] = {};
         for (const int w : used) {
-            sum[w] = w == digits ? std::bit_cast<std::int64_t>(*next) : static_cast<std::int64_t>(*next);
+            sum[w] = w == digits ? special_of(*next) : static_cast<std::int64_t>(*next);
             ++next;
         }
         outside_sums_[d] = value(sum);

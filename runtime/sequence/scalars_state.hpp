@@ -47,7 +47,8 @@ struct Bank {
     std::vector<BankEnd> ends;
     engine::PinnedBuffer progress;  ///< the first device's. A copy in its stream would cost more than stores that pass
                                     ///< over the link
-    engine::PinnedBuffer left;
+    engine::PinnedBuffer left;      ///< two sets of the devices' sums,
+    engine::PinnedBuffer exact;     ///< and of exact ones
     engine::HandOver hand_over;
 };
 
@@ -56,7 +57,9 @@ struct Bank {
 namespace rmsp::detail {
 
 struct ScalarsState {
-    ScalarsState(std::shared_ptr<RuntimeState> runtime, int most, int devices);
+    /// \param devices  the first ones, which have parts of the vectors; 0: all
+    /// \param exact    inner products are summed without rounding, so that they do not depend on where vectors are cut
+    ScalarsState(std::shared_ptr<RuntimeState> runtime, int most, int devices, bool exact = false);
     ~ScalarsState();
     ScalarsState(const ScalarsState&) = delete;
     ScalarsState& operator=(const ScalarsState&) = delete;
@@ -84,14 +87,12 @@ struct ScalarsState {
     template <class T>
     void end(const kernels::Pass<T>& pass, const kernels::PassPlace& place, bool splits, engine::Worker& worker,
              engine::Rendezvous& meeting);
-    /// From now on inner products of host devices are summed without rounding, so that they do not depend on where
-    /// vectors are cut; of GPUs nothing changes. Before the first pass.
-    void sum_exactly();
     bool takes_part(int rank) const noexcept { return rank < devices; }
 
     std::shared_ptr<RuntimeState> runtime;
     const int most;
     const int devices;  ///< the first ones, which have parts of the vectors
+    const bool exact;   ///< inner products are summed without rounding
     const std::shared_ptr<sequence::Bank> bank;
     engine::Tasks room;               ///< to free what it has
     std::atomic<bool> failed{false};  ///< a job of a sequence has, since recover()
@@ -116,9 +117,8 @@ private:
     /// The first worker's: adds the exact sums of all devices and processes.
     void add_exactly(int dots, std::int64_t* sums);
 
-    std::vector<std::int64_t> exact_;  ///< two sets of the devices' exact sums; empty: sums are rounded
-    double processes_ = 0;             ///< how many there are; 0: nobody has asked
-    bool lines_ = false;               ///< sums are added inside the kernels, through lines in each other's memory
+    double processes_ = 0;  ///< how many there are; 0: nobody has asked
+    bool lines_ = false;    ///< sums are added inside the kernels, through lines in each other's memory
     double outside_sums_[kernels::most_pass_dots] = {};  ///< the first worker's, of this process, then of all
     std::mutex mutex_;
     std::vector<double> values_;  ///< what numbers were made with

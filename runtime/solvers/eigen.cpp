@@ -77,12 +77,11 @@ struct EigenState {
 
     static Scalars make_scalars(const solvers::EigenMatrix<T>& matrix)
     {
-        auto bank = std::make_shared<ScalarsState>(checked(MatrixAccess::state(matrix.here))->runtime,
-                                                   kernels::most_scalars, solvers::devices_with_parts(matrix.here));
+        const auto& state = *checked(MatrixAccess::state(matrix.here));
+        auto bank = std::make_shared<ScalarsState>(state.runtime, kernels::most_scalars,
+                                                   solvers::devices_with_parts(matrix.here),
+                                                   state.options.determinism == Determinism::device_count);
         bank->outside = matrix.ghosted ? matrix.ghosted->outside : nullptr;
-        if (checked(MatrixAccess::state(matrix.here))->options.determinism == Determinism::device_count) {
-            bank->sum_exactly();
-        }
         return SequenceAccess::handle(std::move(bank));
     }
 

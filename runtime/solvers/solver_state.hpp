@@ -192,12 +192,11 @@ struct SolverState {
 
     Scalars make_scalars() const
     {
-        auto bank = std::make_shared<ScalarsState>(checked(MatrixAccess::state(matrix))->runtime,
-                                                   method.scalars(options), solvers::devices_with_parts(matrix));
+        const auto& state = *checked(MatrixAccess::state(matrix));
+        auto bank =
+            std::make_shared<ScalarsState>(state.runtime, method.scalars(options), solvers::devices_with_parts(matrix),
+                                           state.options.determinism == Determinism::device_count);
         bank->outside = ghosted ? ghosted->outside : nullptr;
-        if (checked(MatrixAccess::state(matrix))->options.determinism == Determinism::device_count) {
-            bank->sum_exactly();
-        }
         return SequenceAccess::handle(std::move(bank));
     }
 

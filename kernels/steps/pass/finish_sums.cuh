@@ -4,12 +4,11 @@
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_lines.cuh>
+#include <kernels/steps/pass/exact_sums.cuh>
 #include <kernels/steps/pass/pass.hpp>
 
 /// The end of a kernel that computes inner products: the blocks' sums, then those of the devices, then the program.
 namespace rmsp::kernels::cuda {
-
-inline constexpr int pass_threads = 256;
 
 /// Where a device keeps its own sums between a kernel that sends them and the one that waits for those of the others.
 __device__ __forceinline__ double* own_sums(const PassPlace& place)
@@ -17,18 +16,38 @@ __device__ __forceinline__ double* own_sums(const PassPlace& place)
     return reinterpret_cast<double*>(static_cast<char*>(place.workspace) + 64);
 }
 
+/// Leaves a number in a line there, of another device.
+__device__ __forceinline__ void send_number(const PassPlace& place, int other, int line, std::uint64_t bits)
+{
+    const auto tag = static_cast<std::uint32_t>(place.epoch);
+    store_line(static_cast<Line*>(place.lines_out[other]) + line,
+               {{static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32), 0}, tag});
+}
+
+/// Waits for what another device leaves in a line here.
+__device__ __forceinline__ std::uint64_t receive_number(const PassPlace& place, int line)
+{
+    const auto tag = static_cast<std::uint32_t>(place.epoch);
+    // A look at the host's memory takes about as long as a thousand at a line.
+    constexpr unsigned looks_between = 1u << 12;
+    for (unsigned looks = 1;; ++looks) {
+        const Line found = load_line(static_cast<const Line*>(place.lines_in) + line);
+        if (found.tag == tag || (looks % looks_between == 0 && *place.given_up >= place.epoch)) {
+            return std::uint64_t{found.word[1]} << 32 | found.word[0];
+        }
+    }
+}
+
 /// Leaves what this device found in every other's lines. By pass_threads threads; `total` is in shared memory.
 __device__ __forceinline__ void send_sums(const double* total, int dots, const PassPlace& place)
 {
-    const auto tag = static_cast<std::uint32_t>(place.epoch);
     const int words = place.devices * most_pass_dots;
     for (int i = static_cast<int>(threadIdx.x); i < words; i += pass_threads) {
         const int other = i / most_pass_dots;
         const int d = i % most_pass_dots;
         if (d < dots && other != place.device) {
-            const auto bits = static_cast<std::uint64_t>(__double_as_longlong(total[d]));
-            const Line line{{static_cast<std::uint32_t>(bits), static_cast<std::uint32_t>(bits >> 32), 0}, tag};
-            store_line(static_cast<Line*>(place.lines_out[other]) + place.device * most_pass_dots + d, line);
+            send_number(place, other, place.device * most_pass_dots + d,
+                        static_cast<std::uint64_t>(__double_as_longlong(total[d])));
         }
     }
 }
@@ -38,26 +57,13 @@ __device__ __forceinline__ void send_sums(const double* total, int dots, const P
 __device__ __forceinline__ void add_devices(double* total, int dots, const PassPlace& place)
 {
     __shared__ double from[most_pass_devices * most_pass_dots];
-    const auto tag = static_cast<std::uint32_t>(place.epoch);
     const int words = place.devices * most_pass_dots;
-    // A look at the host's memory takes about as long as a thousand at a line.
-    constexpr unsigned looks_between = 1u << 12;
     for (int i = static_cast<int>(threadIdx.x); i < words; i += pass_threads) {
         const int other = i / most_pass_dots;
         const int d = i % most_pass_dots;
         if (d < dots) {
-            double value = total[d];
-            if (other != place.device) {
-                Line line{};
-                for (unsigned looks = 1;; ++looks) {
-                    line = load_line(static_cast<const Line*>(place.lines_in) + i);
-                    if (line.tag == tag || (looks % looks_between == 0 && *place.given_up >= place.epoch)) {
-                        break;
-                    }
-                }
-                value = __longlong_as_double(static_cast<long long>(std::uint64_t{line.word[1]} << 32 | line.word[0]));
-            }
-            from[i] = value;
+            from[i] = other == place.device ? total[d]
+                                            : __longlong_as_double(static_cast<long long>(receive_number(place, i)));
         }
     }
     __syncthreads();
@@ -67,6 +73,35 @@ __device__ __forceinline__ void add_devices(double* total, int dots, const PassP
             sum += from[device * most_pass_dots + threadIdx.x];
         }
         total[threadIdx.x] = sum;
+    }
+    __syncthreads();
+}
+
+/// As send_sums(), the words of exact sums.
+__device__ __forceinline__ void send_words(const std::int64_t* words, int dots, const PassPlace& place)
+{
+    const int count = dots * exact::words;
+    for (int i = static_cast<int>(threadIdx.x); i < place.devices * count; i += pass_threads) {
+        const int other = i / count;
+        if (other != place.device) {
+            send_number(place, other, static_cast<int>(place.device * pass_words) + i % count,
+                        static_cast<std::uint64_t>(words[i % count]));
+        }
+    }
+}
+
+/// As add_devices(), the words of exact sums, in any order.
+__device__ __forceinline__ void add_words(std::int64_t* words, int dots, const PassPlace& place)
+{
+    __syncthreads();  // send_words() has read them
+    const int count = dots * exact::words;
+    for (int i = static_cast<int>(threadIdx.x); i < place.devices * count; i += pass_threads) {
+        const int other = i / count;
+        if (other != place.device) {
+            add_word(
+                words, i % count,
+                static_cast<std::int64_t>(receive_number(place, static_cast<int>(other * pass_words) + i % count)));
+        }
     }
     __syncthreads();
 }
@@ -106,6 +141,26 @@ __device__ __forceinline__ void run_with_sums(const double* total, int dots, con
     }
 }
 
+/// Whether this is the last block to come, which then sees what the others left in global memory: before a barrier, but
+/// for thread 0. Each thread of the block calls it once.
+__device__ __forceinline__ bool comes_last(const PassPlace& place)
+{
+    __shared__ bool last;
+    auto* const finished = static_cast<unsigned*>(place.workspace);
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicAdd(finished, 1u) + 1 == gridDim.x;
+        if (last) {
+            *finished = 0;
+        }
+    }
+    __syncthreads();
+    if (last) {
+        __threadfence();
+    }
+    return last;
+}
+
 /// Each thread of a kernel of blocks of pass_threads threads calls it once, with its sums. The last block to come adds
 /// those of all blocks, in an order that depends on their number alone.
 template <int Dots>
@@ -114,8 +169,6 @@ __device__ __forceinline__ void finish_sums(const double (&sums)[Dots > 0 ? Dots
 {
     __shared__ double warp_sums[pass_threads / 32];
     __shared__ double total[most_pass_dots];
-    __shared__ bool last;
-    auto* const finished = static_cast<unsigned*>(place.workspace);
     auto* const partial = reinterpret_cast<double*>(static_cast<char*>(place.workspace) + 128);
     const unsigned blocks = gridDim.x;
 #pragma unroll
@@ -126,15 +179,9 @@ __device__ __forceinline__ void finish_sums(const double (&sums)[Dots > 0 ? Dots
         }
         __syncthreads();
     }
-    if (threadIdx.x == 0) {
-        __threadfence();
-        last = atomicAdd(finished, 1u) + 1 == blocks;
-    }
-    __syncthreads();
-    if (!last) {
+    if (!comes_last(place)) {
         return;
     }
-    __threadfence();
 #pragma unroll
     for (int d = 0; d < Dots; ++d) {
         double sum = 0;
@@ -151,9 +198,6 @@ __device__ __forceinline__ void finish_sums(const double (&sums)[Dots > 0 ? Dots
         if (static_cast<int>(threadIdx.x) < dots) {
             place.left[place.device * most_pass_dots + threadIdx.x] = total[threadIdx.x];
         }
-        if (threadIdx.x == 0) {
-            *finished = 0;
-        }
         return;
     }
     if (place.sums == PassSums::sent) {
@@ -161,18 +205,64 @@ __device__ __forceinline__ void finish_sums(const double (&sums)[Dots > 0 ? Dots
         if (static_cast<int>(threadIdx.x) < dots) {
             own_sums(place)[threadIdx.x] = total[threadIdx.x];
         }
-        if (threadIdx.x == 0) {
-            *finished = 0;
-        }
         return;
     }
     if (place.sums == PassSums::lines && dots > 0) {
         send_sums(total, dots, place);
         add_devices(total, dots, place);
     }
-    if (threadIdx.x == 0) {
-        *finished = 0;
+    run_with_sums(total, dots, into, place);
+}
+
+/// The words of this device's exact sums: of all its blocks, 0 between passes, then those that it keeps as own_sums().
+__device__ __forceinline__ std::int64_t* device_words(const PassPlace& place)
+{
+    return reinterpret_cast<std::int64_t*>(static_cast<char*>(place.workspace) + 128);
+}
+__device__ __forceinline__ std::int64_t* own_words(const PassPlace& place) { return device_words(place) + pass_words; }
+
+/// As finish_sums(), of exact sums. `digits`: in shared memory, what they were made with.
+template <int Dots>
+__device__ __forceinline__ void finish_exact_sums(ExactSums<Dots>& sums, const BlockDigits& digits, int dots,
+                                                  const std::int16_t* into, const PassPlace& place)
+{
+    __shared__ std::int64_t words[pass_words];
+    __shared__ double total[most_pass_dots];
+    const int thread = static_cast<int>(threadIdx.x);
+    const int count = dots * exact::words;
+    sums.to_digits(dots);
+    __syncthreads();
+    add_block(digits, dots, device_words(place));
+    __syncthreads();
+    if (!comes_last(place)) {
+        return;
     }
+    for (int i = thread; i < count; i += pass_threads) {
+        words[i] = __ldcg(device_words(place) + i);
+        device_words(place)[i] = 0;
+    }
+    __syncthreads();
+    if (place.sums == PassSums::left) {
+        for (int i = thread; i < count; i += pass_threads) {
+            place.exact[place.device * pass_words + i] = words[i];
+        }
+        if (thread < most_pass_dots) {
+            place.left[place.device * most_pass_dots + thread] = 0;
+        }
+        return;
+    }
+    if (place.sums == PassSums::sent) {
+        send_words(words, dots, place);
+        for (int i = thread; i < count; i += pass_threads) {
+            own_words(place)[i] = words[i];
+        }
+        return;
+    }
+    if (place.sums == PassSums::lines) {
+        send_words(words, dots, place);
+        add_words(words, dots, place);
+    }
+    round_words(words, dots, total);
     run_with_sums(total, dots, into, place);
 }
 

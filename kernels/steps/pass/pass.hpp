@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <kernels/steps/pass/exact_sum.hpp>
 #include <kernels/steps/pass/program.hpp>
 #include <kernels/steps/step.hpp>
 
@@ -40,7 +41,7 @@ struct PassDot {
     std::int8_t a_from = -1;  ///< as PassTerm::from
     std::int8_t b_from = -1;
     std::int16_t into = 0;
-    /// Not null: the sum of these numbers instead.
+    /// Not null: the sum of these numbers instead, rounded; not with PassPlace::exact.
     const double* parts = nullptr;
     std::int64_t count = 0;
 };
@@ -67,10 +68,17 @@ enum class PassSums : std::uint8_t {
 };
 
 inline constexpr int most_pass_devices = 32;
-/// Bytes of one set of lines: two sets, used in turn.
-constexpr std::int64_t pass_line_bytes(int devices) { return std::int64_t{16} * devices * most_pass_dots; }
+/// Of the exact sums of a device (exact_sum.hpp).
+inline constexpr std::int64_t pass_words = std::int64_t{most_pass_dots} * exact::words;
+/// Bytes of one set of lines: two sets, used in turn. \param exact  of sums without rounding
+constexpr std::int64_t pass_line_bytes(int devices, bool exact)
+{
+    return std::int64_t{16} * devices * (exact ? pass_words : most_pass_dots);
+}
 /// Bytes of PassPlace::workspace, zero before the first pass.
 inline constexpr std::int64_t pass_workspace_bytes = 128 + std::int64_t{8} * most_pass_dots * 2048;
+/// The first ones of them, which are zero between passes.
+inline constexpr std::int64_t pass_workspace_zeros = 128 + std::int64_t{8} * pass_words;
 
 /// What passes of one device need besides vectors.
 struct PassPlace {
@@ -85,8 +93,8 @@ struct PassPlace {
     int devices = 1;
     /// Where each device leaves its sums, most_pass_dots of each: host memory that all can read.
     double* left = nullptr;
-    /// Host devices, not null: inner products are summed without rounding (exact_sum.hpp). Where each device leaves its
-    /// sums, most_pass_dots of each.
+    /// Not null: inner products are summed without rounding (exact_sum.hpp). Where each device leaves its sums,
+    /// pass_words of each: host memory that all can read.
     std::int64_t* exact = nullptr;
     // `lines` only:
     void* lines_in = nullptr;                 ///< one set here
@@ -108,8 +116,8 @@ struct Passes {
 };
 struct PassLoading {
     /// Loads the kernels on the current device: the first launch of a kernel may wait for those that run, and with it
-    /// for one that waits for it.
-    void (*load_passes)(const Context& context) = nullptr;
+    /// for one that waits for it. \param exact  those of sums without rounding as well
+    void (*load_passes)(bool exact, const Context& context) = nullptr;
 
     static const PassLoading& host();
     static const PassLoading& cuda();

@@ -13,7 +13,8 @@ namespace cuda::passes {
 namespace {
 
 constexpr int threads = pass_threads;
-constexpr int blocks_per_multiprocessor = 4;
+/// Sums without rounding take twice as many registers.
+constexpr int blocks_per_multiprocessor(bool exact) { return exact ? 2 : 4; }
 constexpr int unroll = 4;  // loads in flight of each thread and operand
 
 cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t>(context.stream); }
@@ -64,9 +65,20 @@ __device__ __forceinline__ void fetch(T (&value)[unroll], const T (&result)[Upda
     }
 }
 
+/// Sums of products of a thread, as ExactSums has them.
+template <int Dots>
+struct RoundedSums {
+    struct Digits {};
+
+    __device__ explicit RoundedSums(Digits&) {}
+    __device__ __forceinline__ void add_product(int d, double a, double b) { sum[d] += a * b; }
+
+    double sum[Dots > 0 ? Dots : 1] = {};
+};
+
 // No __restrict__: the operands may be the same vectors.
-template <class T, int Updates, int Dots>
-__global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
+template <class T, int Updates, int Dots, bool Exact>
+__global__ void __launch_bounds__(threads, blocks_per_multiprocessor(Exact))
     pass_kernel(const __grid_constant__ Pass<T> pass, const __grid_constant__ PassPlace place)
 {
     wait_for_kernel_before();
@@ -81,7 +93,9 @@ __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
         }
         __syncthreads();
     }
-    double sums[Dots > 0 ? Dots : 1] = {};
+    using Sums = std::conditional_t<Exact, ExactSums<Dots>, RoundedSums<Dots>>;
+    __shared__ typename Sums::Digits digits;
+    Sums sums(digits);
     constexpr std::int64_t tile = std::int64_t{threads} * unroll;
     for (std::int64_t i = std::int64_t{blockIdx.x} * tile + threadIdx.x; i < pass.n; i += gridDim.x * tile) {
         T result[Updates > 0 ? Updates : 1][unroll];
@@ -138,21 +152,23 @@ __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
 #pragma unroll
                 for (int k = 0; k < unroll; ++k) {
                     if (i + k * threads < pass.n) {
-                        sums[d] += static_cast<double>(a[k]) * static_cast<double>(b[k]);
+                        sums.add_product(d, static_cast<double>(a[k]), static_cast<double>(b[k]));
                     }
                 }
             }
         }
     }
+    if constexpr (!Exact) {
 #pragma unroll
-    for (int d = 0; d < Dots; ++d) {
-        if (d < pass.dots && pass.dot[d].parts != nullptr) {
-            const double* const parts = pass.dot[d].parts;
-            const std::int64_t count = pass.dot[d].count;
-            for (std::int64_t i = std::int64_t{blockIdx.x} * tile + threadIdx.x; i < count; i += gridDim.x * tile) {
+        for (int d = 0; d < Dots; ++d) {
+            if (d < pass.dots && pass.dot[d].parts != nullptr) {
+                const double* const parts = pass.dot[d].parts;
+                const std::int64_t count = pass.dot[d].count;
+                for (std::int64_t i = std::int64_t{blockIdx.x} * tile + threadIdx.x; i < count; i += gridDim.x * tile) {
 #pragma unroll
-                for (int k = 0; k < unroll; ++k) {
-                    sums[d] += i + k * threads < count ? parts[i + k * threads] : 0.0;
+                    for (int k = 0; k < unroll; ++k) {
+                        sums.sum[d] += i + k * threads < count ? parts[i + k * threads] : 0.0;
+                    }
                 }
             }
         }
@@ -164,7 +180,11 @@ __global__ void __launch_bounds__(threads, blocks_per_multiprocessor)
         for (int d = 0; d < most_pass_dots; ++d) {
             places.into[d] = pass.dot[d].into;
         }
-        finish_sums<Dots>(sums, pass.dots, places.into, place);
+        if constexpr (Exact) {
+            finish_exact_sums(sums, digits, pass.dots, places.into, place);
+        } else {
+            finish_sums<Dots>(sums.sum, pass.dots, places.into, place);
+        }
     }
 }
 
@@ -200,32 +220,72 @@ __global__ void __launch_bounds__(threads)
     run_with_sums(total, dots, places.into, place);
 }
 
-template <class T, int Updates, int Dots>
+/// For exact sums that pass_kernel() has left or sent.
+__global__ void __launch_bounds__(threads)
+    finish_exact_kernel(const DotPlaces places, int dots, bool always, const __grid_constant__ PassPlace place)
+{
+    if (place.bank[scalar_stopped] != 0 && !always) {
+        return;
+    }
+    __shared__ std::int64_t words[pass_words];
+    __shared__ double total[most_pass_dots];
+    for (int i = static_cast<int>(threadIdx.x); i < dots * exact::words; i += threads) {
+        std::int64_t word = 0;
+        if (place.sums == PassSums::sent) {
+            word = own_words(place)[i];
+        } else {
+            for (int device = 0; device < place.devices; ++device) {
+                const std::int64_t of_device =
+                    static_cast<const volatile std::int64_t*>(place.exact)[device * pass_words + i];
+                word = i % exact::words == exact::digits ? word | of_device : word + of_device;
+            }
+        }
+        words[i] = word;
+    }
+    if (place.sums == PassSums::sent) {
+        add_words(words, dots, place);
+    } else {
+        __syncthreads();
+    }
+    round_words(words, dots, total);
+    run_with_sums(total, dots, places.into, place);
+}
+
+template <class T, int Updates, int Dots, bool Exact>
 void launch(const Pass<T>& pass, const PassPlace& place, const Context& context)
 {
     constexpr std::int64_t tile = std::int64_t{threads} * unroll;
-    const std::int64_t full =
-        std::min<std::int64_t>(std::int64_t{std::max(context.compute_units, 1)} * blocks_per_multiprocessor, 2048);
+    const std::int64_t full = std::min<std::int64_t>(
+        std::int64_t{std::max(context.compute_units, 1)} * blocks_per_multiprocessor(Exact), 2048);
     // Vectors are not read where inner products are sums of numbers that are there.
     std::int64_t n = pass.updates > 0 ? pass.n : 0;
     for (int d = 0; d < pass.dots; ++d) {
         n = std::max(n, pass.dot[d].parts != nullptr ? pass.dot[d].count : pass.n);
     }
     const auto blocks = static_cast<unsigned>(std::clamp<std::int64_t>((n + tile - 1) / tile, 1, full));
-    launch_early("run_pass", pass_kernel<T, Updates, Dots>, dim3(blocks), threads, stream_of(context), pass, place);
+    launch_early("run_pass", pass_kernel<T, Updates, Dots, Exact>, dim3(blocks), threads, stream_of(context), pass,
+                 place);
 }
 
-/// Calls f with the least numbers of updates and inner products that kernels are compiled for and that suffice.
+/// Calls f with the least numbers of updates and inner products that kernels are compiled for and that suffice, and
+/// whether sums are exact.
 template <class F>
-void with_sizes(int updates, int dots, const F& f)
+void with_sizes(int updates, int dots, bool exact, const F& f)
 {
+    const auto with_sums = [&](auto u, auto d) {
+        if (exact) {
+            f(u, d, std::true_type());
+        } else {
+            f(u, d, std::false_type());
+        }
+    };
     const auto with_dots = [&](auto u) {
         if (dots == 0) {
-            f(u, std::integral_constant<int, 0>());
+            f(u, std::integral_constant<int, 0>(), std::false_type());
         } else if (dots <= 2) {
-            f(u, std::integral_constant<int, 2>());
+            with_sums(u, std::integral_constant<int, 2>());
         } else {
-            f(u, std::integral_constant<int, most_pass_dots>());
+            with_sums(u, std::integral_constant<int, most_pass_dots>());
         }
     };
     switch (updates) {
@@ -246,30 +306,34 @@ void with_sizes(int updates, int dots, const F& f)
 template <class T>
 void run_pass(const Pass<T>& pass, const PassPlace& place, const Context& context)
 {
-    with_sizes(pass.updates, pass.dots,
-               [&](auto updates, auto dots) { launch<T, updates(), dots()>(pass, place, context); });
+    with_sizes(pass.updates, pass.dots, place.exact != nullptr, [&](auto updates, auto dots, auto exact) {
+        launch<T, updates(), dots(), exact()>(pass, place, context);
+    });
 }
 
 template <class T>
-void load()
+void load(bool exact)
 {
     for (int updates = 0; updates <= most_pass_updates; ++updates) {
         for (const int dots : {0, 2, most_pass_dots}) {
-            with_sizes(updates, dots, [](auto u, auto d) {
+            with_sizes(updates, dots, exact, [](auto u, auto d, auto e) {
                 cudaFuncAttributes attributes{};
-                check(cudaFuncGetAttributes(&attributes, pass_kernel<T, u(), d()>), "cudaFuncGetAttributes");
+                check(cudaFuncGetAttributes(&attributes, pass_kernel<T, u(), d(), e()>), "cudaFuncGetAttributes");
             });
         }
     }
     cudaFuncAttributes attributes{};
     check(cudaFuncGetAttributes(&attributes, finish_kernel<T>), "cudaFuncGetAttributes");
     check(cudaFuncGetAttributes(&attributes, finish_sent_kernel), "cudaFuncGetAttributes");
+    check(cudaFuncGetAttributes(&attributes, finish_exact_kernel), "cudaFuncGetAttributes");
 }
 
 template <class T>
 void finish_pass(const Pass<T>& pass, const PassPlace& place, const Context& context)
 {
-    if (place.sums == PassSums::sent) {
+    if (place.exact != nullptr && pass.dots > 0) {
+        finish_exact_kernel<<<1, threads, 0, stream_of(context)>>>(places_of(pass), pass.dots, pass.always, place);
+    } else if (place.sums == PassSums::sent) {
         finish_sent_kernel<<<1, threads, 0, stream_of(context)>>>(places_of(pass), pass.dots, pass.always, place);
     } else {
         finish_kernel<T><<<1, 1, 0, stream_of(context)>>>(places_of(pass), pass.dots, pass.always, place);
@@ -277,9 +341,9 @@ void finish_pass(const Pass<T>& pass, const PassPlace& place, const Context& con
     RMSP_CUDA_CHECK_LAUNCH("finish_pass");
 }
 
-void load_passes(const Context& /*context*/)
+void load_passes(bool exact, const Context& /*context*/)
 {
-#define RMSP_LOAD(T) load<T>();
+#define RMSP_LOAD(T) load<T>(exact);
     RMSP_FOR_EACH_VALUE_TYPE(RMSP_LOAD)
 #undef RMSP_LOAD
 }

@@ -98,21 +98,20 @@ void pass_range(const Pass<T>& pass, const double* bank, std::int64_t begin, std
 template <class T>
 void run_exact_pass(const Pass<T>& pass, const PassPlace& place, std::int64_t most_parts)
 {
-    constexpr std::int64_t of_part = std::int64_t{most_pass_dots} * exact::words;
-    constexpr std::int64_t room = (pass_workspace_bytes - 128) / std::int64_t{8} / of_part;
+    constexpr std::int64_t room = (pass_workspace_bytes - 128) / std::int64_t{8} / pass_words;
     const std::int64_t parts = std::min(most_parts, room);
     auto* const partial = reinterpret_cast<std::int64_t*>(static_cast<char*>(place.workspace) + 128);
-    std::fill_n(partial, parts * of_part, std::int64_t{0});
+    std::fill_n(partial, parts * pass_words, std::int64_t{0});
     const auto cut = [&](std::int64_t p) { return pass.n / parts * p + std::min(p, pass.n % parts); };
 #pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1) if (parts > 1)
     for (std::int64_t p = 0; p < parts; ++p) {
-        pass_range(pass, place.bank, cut(p), cut(p + 1), nullptr, partial + p * of_part);
+        pass_range(pass, place.bank, cut(p), cut(p + 1), nullptr, partial + p * pass_words);
     }
-    std::int64_t* const own = place.exact + place.device * of_part;
-    std::fill_n(own, of_part, std::int64_t{0});
+    std::int64_t* const own = place.exact + place.device * pass_words;
+    std::fill_n(own, pass_words, std::int64_t{0});
     for (int d = 0; d < pass.dots; ++d) {
         for (std::int64_t p = 0; p < parts; ++p) {
-            std::int64_t* const sum = exact_sum(partial + p * of_part, d);
+            std::int64_t* const sum = exact_sum(partial + p * pass_words, d);
             exact::carry(sum);
             exact::merge(exact_sum(own, d), sum);
         }
@@ -203,7 +202,7 @@ void finish_pass(const Pass<T>& pass, const PassPlace& place, const Context& /*c
     }
 }
 
-void load_passes(const Context& /*context*/) {}
+void load_passes(bool /*exact*/, const Context& /*context*/) {}
 
 }  // namespace
 }  // namespace host
