@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <kernels/spmv/formats.hpp>
+#include <kernels/spmv/spmv.hpp>
 
 #include "core/device_kind.hpp"
 #include "core/enumerator.hpp"
@@ -385,6 +386,11 @@ void plan_shard(ShardPlan& shard, const Plan& plan, const detail::RuntimeState& 
                                                                       : part_statistics(a, part);
     if (streamed || !multiplies_by_rows(plan, false) || a.coordinates || a.only_on_device() || a.by_lengths) {
         shard.kernel = kernel_name(info.kind, a, row_lengths, options);
+    } else if (options.determinism == Determinism::device_count && options.kernel == "auto") {
+        // Each kernel sums a row in its own order: all parts have the one that suits the whole matrix.
+        const RowStatistics all = row_statistics(a.rows, a.row_ptr.visit([](const auto* p) { return IndexView(p); }));
+        shard.kernel = kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism, all, a.cols).info.name;
+        shard.kernel_reason = "suits all rows, on any number of devices";
     } else {
         rank_kernels(shard, runtime, a, indices, options, row_lengths, part.first_owned_row());
     }

@@ -152,6 +152,25 @@ TEST_P(Choice, DeterminismAndFewAppliesNeedNoRace)
     EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
+/// Rows of one length, a long one among the last: by themselves devices would take different kernels.
+TEST_P(Choice, DeterminismOfAnyNumberOfDevicesHasOneKernel)
+{
+    std::vector<std::int64_t> lengths(7000, 30);
+    lengths.back() = 30'000;
+    const auto a = with_row_lengths<double>(lengths, 30'000);
+    DistributeOptions options;
+    options.determinism = Determinism::device_count;
+    RuntimeOptions one;
+    one.devices = gpus() ? "0" : "host:1";
+    const Plan alone = Runtime(one).plan(a.view(), options);
+    auto matrix = runtime()->distribute(a.view(), options);
+    for (const Plan& plan : {runtime()->plan(a.view(), options), matrix.plan()}) {
+        for (const ShardPlan& shard : plan.shards) {
+            EXPECT_EQ(shard.kernel, alone.shards.front().kernel) << shard.kernel_reason;
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Machines, Choice, testing::ValuesIn(machines()), machine_name);
 
 }  // namespace

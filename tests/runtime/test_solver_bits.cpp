@@ -122,6 +122,7 @@ TEST_P(SolverBits, AreTheSameOnAnyNumberOfDevices)
         compare_bits<float>(single, *runtime_, 17, options, kernels.front());
     }
     options.method = "cg";
+    compare_bits<double>(single, *runtime_, 17, options, "auto");
     for (const std::string& kernel : kernels) {
         compare_bits<double>(single, *runtime_, 17, options, kernel);
     }
