@@ -56,6 +56,9 @@ public:
     /// does without where there is none.
     virtual void numeric(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx, T* values,
                          const Context& context) = 0;
+    /// fill() and numeric() are not called any more: memory that only they need is freed. row_ptr() may move, and both
+    /// operands may go. Queued on the context's stream.
+    virtual void finish(const Context& /*context*/) {}
 };
 
 /// All that is known of one SpGEMM kernel.

@@ -123,7 +123,8 @@ public:
     std::int64_t workspace_bytes() const override
     {
         return static_cast<std::int64_t>(workspace_.size() + map_.size() * sizeof(std::int32_t) +
-                                         pool_.size() * sizeof(Word) + repeated_.bytes() + spread_.bytes());
+                                         pool_.size() * sizeof(Word) + kept_row_ptr_.size() * sizeof(std::int64_t) +
+                                         repeated_.bytes() + spread_.bytes());
     }
 
     void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
@@ -163,6 +164,19 @@ public:
         repeated_.sum(
             job, {a_, b_, row_ptr_, col_idx, a_nnz_, b_nnz_, counters_.nnz, counters_.products}, by, workspace_left(),
             units_, [&](const NumericJob<T>& one, Work work) { run_numerics(one, work, stream); }, context);
+    }
+
+    void finish(const Context& context) override
+    {
+        kept_row_ptr_ = DeviceArray<std::int64_t>(*context.memory, static_cast<std::size_t>(a_.rows) + 1);
+        RMSP_CUDA_CHECK(cudaMemcpyAsync(kept_row_ptr_.data(), row_ptr_, kept_row_ptr_.size() * sizeof(std::int64_t),
+                                        cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(context.stream)));
+        row_ptr_ = kept_row_ptr_.data();
+        workspace_.reset();
+        pool_.reset();
+        map_.reset();
+        repeated_ = {};
+        spread_ = {};
     }
 
 private:
@@ -370,6 +384,7 @@ private:
     Pattern b_;
     Counters* device_counters_ = nullptr;
     DeviceArray<std::byte> workspace_;
+    DeviceArray<std::int64_t> kept_row_ptr_;  ///< once the workspace is gone
     std::int64_t* row_ptr_ = nullptr;
     Word* words_ = nullptr;
     Extent* b_words_ = nullptr;

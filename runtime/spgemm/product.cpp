@@ -418,6 +418,24 @@ void compute(ProductState<T>& state, T alpha)
 }
 
 template <class T>
+void finish(ProductState<T>& state)
+{
+    if (state.plan.chunked()) {
+        return;
+    }
+    state.runtime
+        ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
+            ProductPart<T>& part = *state.parts[static_cast<std::size_t>(worker.rank())];
+            if (part.product) {
+                part.product->finish(worker.context());
+            }
+            part.a = {};
+            part.b = {};
+        })
+        .get();
+}
+
+template <class T>
 bool is_current(const ProductState<T>& state)
 {
     const auto unchanged = [](const auto& factor) { return !factor || factor->unchanged(); };
@@ -461,6 +479,7 @@ void update_values(ProductState<T>& state, const T* a_values, const T* b_values)
     template void build(ProductState<T>&);                                                    \
     template void compute(ProductState<T>&, T);                                               \
     template bool is_current(const ProductState<T>&);                                         \
+    template void finish(ProductState<T>&);                                                   \
     template void update_values(ProductState<T>&, const T*, const T*);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE

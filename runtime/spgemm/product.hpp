@@ -101,6 +101,10 @@ void build(ProductState<T>& state);
 template <class T>
 void compute(ProductState<T>& state, T alpha);
 
+/// C is not computed again: what only that needs is freed on the devices, copies of the factors too.
+template <class T>
+void finish(ProductState<T>& state);
+
 /// Whether C has been computed from the values that its factors on the devices have now.
 template <class T>
 bool is_current(const ProductState<T>& state);

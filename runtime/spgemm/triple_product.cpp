@@ -38,7 +38,10 @@ void TripleProduct<T>::open(const std::shared_ptr<detail::RuntimeState>& runtime
     whole.prune_below = 0;
     ap_ = SparseProduct<T>(runtime, a, p, whole);
     ap_.compute();
-    detail::ProductAccess::state(ap_)->once = once;
+    if (once) {
+        detail::ProductAccess::state(ap_)->once = true;
+        spgemm::finish(*detail::ProductAccess::state(ap_));
+    }
     rap_ = SparseProduct<T>(runtime, r, ap_, options);
 }
 
@@ -52,6 +55,9 @@ void TripleProduct<T>::renew(const T* a_values)
         ap_.compute();
     }
     rap_.compute();
+    if (detail::ProductAccess::state(ap_)->once) {
+        spgemm::finish(*detail::ProductAccess::state(rap_));
+    }
 }
 
 template <class T>
