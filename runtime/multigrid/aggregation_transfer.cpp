@@ -3,7 +3,6 @@
 #include <functional>
 #include <limits>
 #include <optional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -11,7 +10,6 @@
 #include <kernels/steps/support/support.hpp>
 
 #include "core/value_types.hpp"
-#include "runtime/matrix/row_product.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/multigrid/device_transfer.hpp"
 #include "runtime/multigrid/power_method.hpp"
@@ -156,13 +154,8 @@ public:
     {
         on_devices([&](engine::Worker&, engine::Rendezvous&, std::size_t rank) {
             held_.parts[rank].p = {};
-            // Row pointers are needed by all renewals: of a whole matrix on one device it is known where its entries go.
-            if (!r_entries_) {
-                held_.parts[rank].r.forget();
-            } else {
-                held_.parts[rank].r.col_idx.reset();
-                held_.parts[rank].r.values.reset();
-            }
+            // Pieces of rows come together anew in each renewal, by their row pointers.
+            held_.parts[rank].r.forget(r_entries_.has_value());
         });
         p_entries_.reset();
         r_sampled_.clear();
@@ -363,7 +356,8 @@ private:
         const bool several = a_->plan.devices > 1;
         r_step_ = coarse_rows_ / samples + 1;
         const std::int64_t count = several ? (coarse_rows_ + r_step_ - 1) / r_step_ + 1 : 0;
-        std::vector<std::vector<std::int64_t>> sampled(devices_, std::vector<std::int64_t>(static_cast<std::size_t>(count)));
+        using Samples = std::vector<std::int64_t>;
+        std::vector<Samples> sampled(devices_, Samples(static_cast<std::size_t>(count)));
         on_devices([&](engine::Worker& worker, engine::Rendezvous&, std::size_t rank) {
             const kernels::Context context = worker.context();
             OfDevice<T>& own = held_.parts[rank];
@@ -385,7 +379,7 @@ private:
         });
         // The row pointers of all of R are the sums of those of the devices' parts.
         r_sampled_.assign(static_cast<std::size_t>(count), 0);
-        for (const std::vector<std::int64_t>& of : sampled) {
+        for (const Samples& of : sampled) {
             std::transform(of.begin(), of.end(), r_sampled_.begin(), r_sampled_.begin(), std::plus<>());
         }
     }

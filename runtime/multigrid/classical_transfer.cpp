@@ -149,7 +149,7 @@ public:
         on_device([&](engine::Worker& /*worker*/, const kernels::Context& /*context*/) {
             OnDevice<T>& own = held();
             own.p = {};
-            own.r.forget();
+            own.r.forget(false);
             own.whole = {};
         });
         p_.arrive();
@@ -263,8 +263,7 @@ private:
         if (!way.entries) {
             return stored_on_device(rows, cols, row_ptr, col_idx, values, lengths);
         }
-        plan::Stored<T> out =
-            stored_on_devices<T>(rows, cols, static_cast<std::int64_t>(values.size()), *way.entries);
+        plan::Stored<T> out = stored_on_devices<T>(rows, cols, static_cast<std::int64_t>(values.size()), *way.entries);
         out.row_ptr = way.row_ptr.view();
         out.first_entries = way.first_entries;
         return out;

@@ -15,7 +15,8 @@ template <class T>
 class PowerMethod {
 public:
     /// \param devices  of the runtime \param goes_on  later estimates go on from the vector of the one before
-    PowerMethod(std::size_t devices, bool goes_on) : goes_on_(goes_on), vectors_(devices), first_(devices), steps_(devices)
+    PowerMethod(std::size_t devices, bool goes_on)
+        : goes_on_(goes_on), vectors_(devices), first_(devices), steps_(devices)
     {
     }
 

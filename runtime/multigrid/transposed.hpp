@@ -55,9 +55,11 @@ struct Transposed {
         return std::visit([](const auto& p) { return IndexView(p.data()); }, row_ptr);
     }
     /// Keeps what renewal needs alone.
-    void forget()
+    void forget(bool keep_row_ptr)
     {
-        std::visit([](auto& p) { p.reset(); }, row_ptr);
+        if (!keep_row_ptr) {
+            std::visit([](auto& p) { p.reset(); }, row_ptr);
+        }
         col_idx.reset();
         values.reset();
     }

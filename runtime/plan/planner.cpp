@@ -63,8 +63,7 @@ Partition split_samples(const Stored<T>& a, int devices, PartitionOptions option
 {
     options.alignment = RowAlignment::row;
     const auto count = static_cast<std::int64_t>(a.sampled_entries.size()) - 1;
-    Partition result =
-        partition_csr(count, a.cols, IndexView(a.sampled_entries.data()), devices, options);
+    Partition result = partition_csr(count, a.cols, IndexView(a.sampled_entries.data()), devices, options);
     result.rows = a.rows;
     for (PartialCsr& part : result.parts) {
         part.start_row = std::min(a.rows, part.start_row * a.sampled_rows);

@@ -17,7 +17,7 @@ class RowsInPieces final : public plan::ResidentEntries<T> {
 public:
     /// Of all rows, on one device.
     struct Piece {
-        IndexView pointers;                    ///< rows + 1 of them, from 0; of the same width on all devices
+        IndexView pointers;  ///< rows + 1 of them, from 0; of the same width on all devices
         const std::int32_t* col_idx = nullptr;
         const T* values = nullptr;
     };

@@ -43,8 +43,8 @@ std::vector<std::int64_t> all_on(int rank, int devices, std::int64_t size)
     return slices;
 }
 
-#define RMSP_INSTANTIATE(E)                                                                            \
-    template void SliceExchange::gather(engine::Worker&, engine::Rendezvous&, const E*, E*);           \
+#define RMSP_INSTANTIATE(E)                                                                  \
+    template void SliceExchange::gather(engine::Worker&, engine::Rendezvous&, const E*, E*); \
     template void SliceExchange::complete(engine::Worker&, engine::Rendezvous&, E*);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 RMSP_INSTANTIATE(std::uint8_t)

@@ -83,7 +83,7 @@ void bring_to_first_device(const std::shared_ptr<detail::MatrixState<T>>& matrix
         .get();
 }
 
-#define RMSP_INSTANTIATE(T)               \
+#define RMSP_INSTANTIATE(T)              \
     template class RowsOnFirstDevice<T>; \
     template void bring_to_first_device(const std::shared_ptr<detail::MatrixState<T>>&, DeviceRows<T>&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)

@@ -300,15 +300,15 @@ TEST_F(CoarseningSteps, SmoothAsTheHost)
     const Found there(*device_, a, strong, t.nodes);
     const auto values = upload(*device_, std::vector<double>(t.values.begin(), t.values.end()));
     const auto coarse = upload(*device_, std::vector<double>(t.coarse.values.begin(), t.coarse.values.end()));
-    const AggregatedRows<double> rows{there.a.shard,  0,           there.strong.data(), there.number.data(),
-                                      values.data(), coarse.data()};
+    const AggregatedRows<double> rows{there.a.shard, 0, there.strong.data(), there.number.data(), values.data(),
+                                      coarse.data()};
     const DeviceArray<double> inverse(*context.memory, static_cast<std::size_t>(a.rows));
     filtered_inverse(rows, inverse.data(), context);
     for (const bool smooth : {false, true}) {
         const auto p = matrix::smoothed_prolongator(a.view(), strong, t, smooth);
         DeviceArray<double> vector;
-        const auto made = smoothed_rows(rows, inverse.data(),
-                                        smooth ? omega_of(rows, inverse.data(), vector, context) : 0.0, smooth, context);
+        const auto made = smoothed_rows(
+            rows, inverse.data(), smooth ? omega_of(rows, inverse.data(), vector, context) : 0.0, smooth, context);
         ASSERT_TRUE(made);
         expect_structure(*device_, *made, p);
         const auto found = download(*device_, made->values.data(), made->values.size());

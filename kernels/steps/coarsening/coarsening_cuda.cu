@@ -351,7 +351,6 @@ RMSP_ROW(Coarsenings, cuda, .symmetrise = cuda::coarsening::symmetrise, .pmis = 
          .aggregates = cuda::coarsening::aggregates, .normalise = cuda::coarsening::normalise,
          .statistics_of_rows = cuda::coarsening::statistics_of_rows,
          .sample_pointers = cuda::coarsening::sample_pointers, .rough_vector = cuda::coarsening::rough_vector,
-         .sum_of_squares = cuda::coarsening::sum_of_squares,
-         .scale = cuda::coarsening::scale)
+         .sum_of_squares = cuda::coarsening::sum_of_squares, .scale = cuda::coarsening::scale)
 
 }  // namespace rmsp::kernels

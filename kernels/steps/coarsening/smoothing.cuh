@@ -151,8 +151,8 @@ struct EntryPair {
 
 /// w = D^-1 A_F v; a block's sum of the squares of w to partial[blockIdx.x]. A block takes runs of `rows_each` rows, at
 /// most one for each thread: all threads multiply the run's entries, which lie side by side, then one adds up each row.
-/// Runs of more entries than there is room for go row by row, a warp each. Diagonals are not strong. The arrays of A are
-/// aligned for two entries.
+/// Runs of more entries than there is room for go row by row, a warp each. Diagonals are not strong. The arrays of A
+/// are aligned for two entries.
 template <class T>
 __global__ void __launch_bounds__(threads, 4)
     filtered_product_kernel(Filtered<T> a, std::int64_t rows, std::int64_t nnz, int rows_each,
@@ -249,10 +249,9 @@ int filtered_product(const AggregatedRows<T>& rows, const double* inverse, const
     // Runs whose entries differ a little in number have room all the same.
     const auto rows_each = static_cast<int>(
         std::clamp<std::int64_t>(run_entries * 9 / 10 * count / std::max<std::int64_t>(nnz, 1), 1, threads));
-    const auto blocks =
-        static_cast<unsigned>(std::min<std::int64_t>(blocks_for(count, rows_each), most_sums(context)));
-    filtered_product_kernel<T><<<blocks, threads, 0, stream_of(context)>>>(filtered(rows, inverse), count, nnz,
-                                                                           rows_each, v, w, squares);
+    const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(blocks_for(count, rows_each), most_sums(context)));
+    filtered_product_kernel<T>
+        <<<blocks, threads, 0, stream_of(context)>>>(filtered(rows, inverse), count, nnz, rows_each, v, w, squares);
     RMSP_CUDA_CHECK_LAUNCH("filtered_product_kernel");
     return static_cast<int>(blocks);
 }

@@ -51,8 +51,8 @@ void weigh_rows(const CsrShard<T>& a, std::int64_t first_row, bool symmetric, do
                  diagonal[first_row + row] = found;
              });
     for_each_row(a.rows, a.nnz, context,
-                 [row_ptr, first_row, columns = a.col_idx, values = a.values, diagonal, symmetric,
-                  largest] __device__(std::int64_t row, int lane, int lanes) {
+                 [row_ptr, first_row, columns = a.col_idx, values = a.values, diagonal, symmetric, largest] __device__(
+                     std::int64_t row, int lane, int lanes) {
                      const double own = diagonal[first_row + row];
                      double most = 0;
                      for (std::int64_t k = row_ptr[row] + lane; k < row_ptr[row + 1]; k += lanes) {

@@ -64,12 +64,13 @@ template <class Item>
 using TakingNarrow = Taking<Item, std::int32_t>;
 template <class Item>
 using TakingWide = Taking<Item, std::int64_t>;
-#define RMSP_TAKING_STEP(step)                                                                                      \
-    inline constexpr OverloadedStep step                                                                            \
-    {                                                                                                               \
-        RMSP_STEP_OF(std::int32_t, TakingNarrow, step)                                                              \
-        RMSP_STEP_OF(std::int32_t, TakingWide, step) RMSP_FOR_EACH_VALUE_TYPE(RMSP_STEP_OF, TakingNarrow, step)     \
-            RMSP_FOR_EACH_VALUE_TYPE(RMSP_STEP_OF, TakingWide, step)                                                \
+#define RMSP_TAKING_STEP(step)                                     \
+    inline constexpr OverloadedStep step                           \
+    {                                                              \
+        RMSP_STEP_OF(std::int32_t, TakingNarrow, step)             \
+        RMSP_STEP_OF(std::int32_t, TakingWide, step)               \
+        RMSP_FOR_EACH_VALUE_TYPE(RMSP_STEP_OF, TakingNarrow, step) \
+        RMSP_FOR_EACH_VALUE_TYPE(RMSP_STEP_OF, TakingWide, step)   \
     }
 RMSP_TAKING_STEP(take_from);
 RMSP_TAKING_STEP(join_rows);
