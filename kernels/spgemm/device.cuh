@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_shared.cuh>
 #include <kernels/spgemm/numeric_policy.hpp>
 #include <kernels/spgemm/row_policy.hpp>
 #include <kernels/spgemm/spgemm.hpp>
@@ -104,9 +105,7 @@ void launch_overlapping(void (*kernel)(Args...), std::int64_t blocks, int thread
 {
     if (shared_bytes > 36u << 10) {
         // Beside its own arrays, more than 48 KiB have to be asked for.
-        RMSP_CUDA_CHECK(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                             cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             static_cast<int>(shared_bytes)));
+        cuda::allow_shared_bytes(reinterpret_cast<const void*>(kernel), shared_bytes);
     }
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include <kernels/cuda_shared.cuh>
 #include <kernels/steps/coarsening/rows.cuh>
 #include <kernels/steps/coarsening/thread_sum.hpp>
 #include <matrix/interpolation_row.hpp>
@@ -48,8 +49,7 @@ void for_row_sums(std::int64_t rows, const std::int32_t* most, std::int32_t wide
         if (upto <= narrowest) {
             const std::int64_t blocks =
                 std::min<std::int64_t>(blocks_for(rows), 2 * blocks_each * std::max(context.compute_units, 1));
-            RMSP_CUDA_CHECK(cudaFuncSetAttribute(row_sums_kernel<F>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                 static_cast<int>(each)));
+            allow_shared_bytes(reinterpret_cast<const void*>(row_sums_kernel<F>), static_cast<std::size_t>(each));
             row_sums_kernel<<<static_cast<unsigned>(blocks), threads, static_cast<std::size_t>(each),
                               stream_of(context)>>>(rows, most, above, upto, nullptr, nullptr, f);
             RMSP_CUDA_CHECK_LAUNCH("row_sums_kernel");
