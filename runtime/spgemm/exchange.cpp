@@ -68,10 +68,9 @@ void copy_own(engine::Worker& worker, const EntryExchange& exchange, const Entry
     const auto rank = static_cast<std::size_t>(worker.rank());
     const std::int64_t first = std::max(exchange.needed[rank].first, exchange.slices[rank]);
     const std::int64_t end = std::min(exchange.needed[rank].end, exchange.slices[rank + 1]);
-    E* const to = at<E>(places.copies[rank], first);
-    const E* const from = at<E>(places.held[rank], first);
-    if (first < end && to != from) {
-        worker.stream().copy(to, from, static_cast<std::size_t>(end - first) * sizeof(E));
+    if (first < end && places.copies[rank] != places.held[rank]) {
+        worker.stream().copy(at<E>(places.copies[rank], first), at<E>(places.held[rank], first),
+                             static_cast<std::size_t>(end - first) * sizeof(E));
     }
 }
 

@@ -23,17 +23,23 @@ template <class E>
 void SliceExchange::gather(engine::Worker& worker, engine::Rendezvous& meeting, const E* held, E* to)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
-    exchange_.values.held[rank] = entry_zero(held, exchange_.slices[rank]);
-    exchange_.values.copies[rank] = entry_zero(to, exchange_.needed[rank].first);
-    meeting.arrive_and_wait();
-    gather_held<E>(worker, meeting, exchange_, exchange_.values);
+    gather_from<E>(worker, meeting, entry_zero(held, exchange_.slices[rank]), to);
 }
 
 template <class E>
 void SliceExchange::complete(engine::Worker& worker, engine::Rendezvous& meeting, E* to)
 {
+    gather_from<E>(worker, meeting, entry_zero(to, needed(worker.rank()).first), to);
+}
+
+template <class E>
+void SliceExchange::gather_from(engine::Worker& worker, engine::Rendezvous& meeting, void* held, E* to)
+{
     const auto rank = static_cast<std::size_t>(worker.rank());
-    gather(worker, meeting, to + (exchange_.slices[rank] - exchange_.needed[rank].first), to);
+    exchange_.values.held[rank] = held;
+    exchange_.values.copies[rank] = entry_zero(to, exchange_.needed[rank].first);
+    meeting.arrive_and_wait();
+    gather_held<E>(worker, meeting, exchange_, exchange_.values);
 }
 
 std::vector<std::int64_t> all_on(int rank, int devices, std::int64_t size)

@@ -25,6 +25,10 @@ public:
     void complete(engine::Worker& worker, engine::Rendezvous& meeting, E* to);
 
 private:
+    /// \param held  where entry 0 of the array would be whose slice the worker's device has
+    template <class E>
+    void gather_from(engine::Worker& worker, engine::Rendezvous& meeting, void* held, E* to);
+
     EntryExchange exchange_;  ///< the array is its values
 };
 
