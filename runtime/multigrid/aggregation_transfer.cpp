@@ -32,7 +32,7 @@ struct OfDevice {
     DeviceArray<double> coarse;        ///< the near-null vector of the coarser matrix, all of it
     kernels::CsrArrays<T> p;           ///< its rows, until they are distributed
     Transposed<T> r;                   ///< their transpose
-    DeviceArray<double> vector;        ///< of the power method, once that is gone
+    DeviceArray<double> vector;        ///< where the power method came to
     RowStatistics p_rows;
     RowStatistics r_rows;
 };
@@ -49,12 +49,6 @@ public:
           largest_eigenvalue_(devices_, a_->options.determinism == Determinism::none),
           held_(a_->runtime)
     {
-    }
-    ~AggregationTransfer() override
-    {
-        for (std::size_t rank = 0; rank < devices_; ++rank) {
-            held_.parts[rank].vector = std::move(largest_eigenvalue_.vector(rank));
-        }
     }
 
     void read() override
@@ -195,10 +189,7 @@ public:
         std::int64_t bytes = 0;
         for (const OfDevice<T>& own : held_.parts) {
             bytes += bytes_of(own.strong) + bytes_of(own.number) + bytes_of(own.values) + bytes_of(own.coarse) +
-                     own.r.kept_bytes();
-        }
-        for (std::size_t rank = 0; rank < devices_; ++rank) {
-            bytes += bytes_of(largest_eigenvalue_.vector(rank));
+                     bytes_of(own.vector) + own.r.kept_bytes();
         }
         return bytes;
     }
@@ -334,11 +325,11 @@ private:
     /// By which P is smoothed.
     double find_omega(engine::Worker& worker, engine::Rendezvous& meeting, const double* inverse)
     {
-        const double largest =
-            coarsener_.smooth && rows() > 0
-                ? largest_eigenvalue_(worker, meeting, aggregated(static_cast<std::size_t>(worker.rank())), inverse,
-                                      *along_rows_)
-                : 0.0;
+        const auto rank = static_cast<std::size_t>(worker.rank());
+        const double largest = coarsener_.smooth && rows() > 0
+                                   ? largest_eigenvalue_(worker, meeting, aggregated(rank), inverse, *along_rows_,
+                                                         held_.parts[rank].vector)
+                                   : 0.0;
         return largest > 0 ? 4.0 / 3.0 / largest : 0.0;
     }
     /// R of P, each device's rows of it.

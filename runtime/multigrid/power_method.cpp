@@ -5,6 +5,9 @@
 #include <numeric>
 #include <utility>
 
+#include <kernels/steps/blas1/blas1.hpp>
+#include <kernels/steps/support/support.hpp>
+
 #include "core/value_types.hpp"
 #include "matrix/aggregation.hpp"
 
@@ -13,7 +16,7 @@ namespace rmsp::multigrid {
 template <class T>
 double PowerMethod<T>::operator()(engine::Worker& worker, engine::Rendezvous& meeting,
                                   const kernels::AggregatedRows<T>& a, const double* inverse,
-                                  spgemm::SliceExchange& along_rows)
+                                  spgemm::SliceExchange& along_rows, kernels::DeviceArray<double>& v)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     const kernels::Context context = worker.context();
@@ -24,7 +27,6 @@ double PowerMethod<T>::operator()(engine::Worker& worker, engine::Rendezvous& me
     };
     const bool again = has_vector_;
     const int steps = again ? matrix::power_steps_again : matrix::power_steps;
-    kernels::DeviceArray<double>& v = vectors_[rank];
     if (again) {
         along_rows.complete(worker, meeting, v.data());
     } else {
@@ -32,10 +34,14 @@ double PowerMethod<T>::operator()(engine::Worker& worker, engine::Rendezvous& me
         kernels::rough_vector(range.first, range.end - range.first, row_zero(v), context);
     }
     kernels::DeviceArray<double> w(*context.memory, entries);
-    first_[rank] = kernels::sum_of_squares(a.a.rows, row_zero(v) + a.first_row, context);
     // No step waits for the host: vectors grow and shrink, and are brought to their size in the end.
     const auto room = static_cast<std::size_t>(kernels::most_sums(context));
-    const kernels::DeviceArray<double> squares(*context.memory, room * static_cast<std::size_t>(steps));
+    const kernels::DeviceArray<double> squares(*context.memory, room * static_cast<std::size_t>(steps) + 1);
+    constexpr std::int64_t work = kernels::dot_workspace_bytes / static_cast<std::int64_t>(sizeof(double));
+    const kernels::DeviceArray<double> workspace(*context.memory, static_cast<std::size_t>(work));
+    kernels::fill(workspace.data(), work, 0.0, context);
+    const double* const own = row_zero(v) + a.first_row;
+    kernels::dot(own, own, a.a.rows, workspace.data(), squares.data() + squares.size() - 1, context);
     int sums = 0;
     for (int step = 0; step < steps; ++step) {
         sums = kernels::filtered_product(a, inverse, row_zero(v), row_zero(w),
@@ -49,7 +55,8 @@ double PowerMethod<T>::operator()(engine::Worker& worker, engine::Rendezvous& me
     worker.device().download(worker.stream(), all.data(), squares.data(), all.size() * sizeof(double));
     worker.stream().synchronize();
     steps_[rank].clear();
-    for (std::size_t first = 0; first < all.size(); first += room) {
+    first_[rank] = all.back();
+    for (std::size_t first = 0; first + 1 < all.size(); first += room) {
         const auto begin = all.cbegin() + static_cast<std::ptrdiff_t>(first);
         steps_[rank].push_back(std::accumulate(begin, begin + sums, 0.0));
     }
@@ -72,7 +79,7 @@ double PowerMethod<T>::operator()(engine::Worker& worker, engine::Rendezvous& me
     if (kept) {
         int exponent = 0;
         std::frexp(std::sqrt(squares_v), &exponent);
-        kernels::scale(a.a.rows, std::ldexp(1.0, -exponent), row_zero(v) + a.first_row, context);
+        kernels::scal(std::ldexp(1.0, -exponent), row_zero(v) + a.first_row, a.a.rows, context);
     } else {
         v.reset();
     }
@@ -82,7 +89,7 @@ double PowerMethod<T>::operator()(engine::Worker& worker, engine::Rendezvous& me
         has_vector_ = kept;
     }
     meeting.arrive_and_wait();
-    return largest == 0 && again ? (*this)(worker, meeting, a, inverse, along_rows) : largest;
+    return largest == 0 && again ? (*this)(worker, meeting, a, inverse, along_rows, v) : largest;
 }
 
 #define RMSP_INSTANTIATE(T) template class PowerMethod<T>;

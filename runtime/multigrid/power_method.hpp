@@ -15,23 +15,17 @@ template <class T>
 class PowerMethod {
 public:
     /// \param devices  of the runtime \param goes_on  later estimates go on from the vector of the one before
-    PowerMethod(std::size_t devices, bool goes_on)
-        : goes_on_(goes_on), vectors_(devices), first_(devices), steps_(devices)
-    {
-    }
+    PowerMethod(std::size_t devices, bool goes_on) : goes_on_(goes_on), first_(devices), steps_(devices) {}
 
     /// The same on all devices, whose workers all call it. Waits. \param a  the worker's rows
     /// \param inverse  of filtered_inverse() \param along_rows  of vectors along all rows
+    /// \param v  what the device has of the last vector; empty at first, and where none is gone on from
     double operator()(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::AggregatedRows<T>& a,
-                      const double* inverse, spgemm::SliceExchange& along_rows);
-    /// What the device has of the last vector, to be freed on its worker.
-    kernels::DeviceArray<double>& vector(std::size_t rank) { return vectors_[rank]; }
-    const kernels::DeviceArray<double>& vector(std::size_t rank) const { return vectors_[rank]; }
+                      const double* inverse, spgemm::SliceExchange& along_rows, kernels::DeviceArray<double>& v);
 
 private:
     const bool goes_on_;
     bool has_vector_ = false;  ///< to go on from
-    std::vector<kernels::DeviceArray<double>> vectors_;
     // Squares, added up over a device's entries:
     std::vector<double> first_;               ///< of the vector that an estimate begins with
     std::vector<std::vector<double>> steps_;  ///< of those of its steps

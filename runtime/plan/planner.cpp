@@ -57,21 +57,6 @@ RowStatistics part_statistics(const Stored<T>& a, const PartialCsr& part)
     return row_statistics(part.owned_rows(), view);
 }
 
-/// Cuts a matrix at those of its rows of which it is known how many entries are before them.
-template <class T>
-Partition split_samples(const Stored<T>& a, int devices, PartitionOptions options)
-{
-    options.alignment = RowAlignment::row;
-    const auto count = static_cast<std::int64_t>(a.sampled_entries.size()) - 1;
-    Partition result = partition_csr(count, a.cols, IndexView(a.sampled_entries.data()), devices, options);
-    result.rows = a.rows;
-    for (PartialCsr& part : result.parts) {
-        part.start_row = std::min(a.rows, part.start_row * a.sampled_rows);
-        part.end_row = std::min(a.rows, part.end_row * a.sampled_rows);
-    }
-    return result;
-}
-
 template <class T>
 Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& options, UnsortedCoo unsorted)
 {
@@ -84,7 +69,7 @@ Partition split_stored(const Stored<T>& a, int devices, const PartitionOptions& 
         return {a.rows, a.cols, a.nnz, {{node, 0, 1, 0, a.nnz}}, {{0, a.nnz, 0, a.rows, false}}};
     }
     if (!a.sampled_entries.empty()) {
-        return split_samples(a, devices, options);
+        return split_at_samples(a.rows, a.cols, a.sampled_entries, a.sampled_rows, devices, options);
     }
     if (!a.first_rows.empty()) {
         return split_at(a.rows, a.cols, a.row_ptr, a.first_rows, a.first_entries, options.nodes);
@@ -286,6 +271,28 @@ std::pair<int, std::string> used_devices(const detail::RuntimeState& runtime, co
                                    : ""};
 }
 
+/// Whether kernels are ranked by what rows and columns are; else kernel_name() says which one it is.
+template <class T>
+bool ranks_kernels(const Plan& plan, const Stored<T>& a)
+{
+    return plan.mode == "resident" && multiplies_by_rows(plan, false) && !a.coordinates && !a.only_on_device() &&
+           !a.by_lengths;
+}
+
+/// Each kernel sums a row in its own order: for the same bits on any number of devices all parts have the one that
+/// suits the whole matrix.
+template <class T>
+void choose_by_all_rows(Plan& plan, const detail::RuntimeState& runtime, const Stored<T>& a,
+                        const DistributeOptions& options)
+{
+    const RowStatistics all = row_statistics(a.rows, a.row_ptr);
+    for (ShardPlan& shard : plan.shards) {
+        const DeviceKind kind = runtime.infos[static_cast<std::size_t>(shard.device)].kind;
+        shard.kernel = kernels::choose_spmv<T>(kind, options.kernel, options.determinism, all, a.cols).info.name;
+        shard.kernel_reason = "suits all rows, on any number of devices";
+    }
+}
+
 /// Empty parts for the devices behind the used ones.
 void add_empty_parts(Partition& partition, const std::vector<int>& nodes)
 {
@@ -383,14 +390,9 @@ void plan_shard(ShardPlan& shard, const Plan& plan, const detail::RuntimeState& 
     const RowStatistics row_lengths = lengths != nullptr              ? *lengths
                                       : a.coordinates || a.transposed ? RowStatistics{}
                                                                       : part_statistics(a, part);
-    if (streamed || !multiplies_by_rows(plan, false) || a.coordinates || a.only_on_device() || a.by_lengths) {
+    if (!ranks_kernels(plan, a)) {
         shard.kernel = kernel_name(info.kind, a, row_lengths, options);
-    } else if (options.determinism == Determinism::device_count && options.kernel == "auto") {
-        // Each kernel sums a row in its own order: all parts have the one that suits the whole matrix.
-        const RowStatistics all = row_statistics(a.rows, a.row_ptr.visit([](const auto* p) { return IndexView(p); }));
-        shard.kernel = kernels::choose_spmv<T>(info.kind, options.kernel, options.determinism, all, a.cols).info.name;
-        shard.kernel_reason = "suits all rows, on any number of devices";
-    } else {
+    } else if (shard.kernel.empty()) {
         rank_kernels(shard, runtime, a, indices, options, row_lengths, part.first_owned_row());
     }
 }
@@ -445,6 +447,9 @@ Plan begin_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const D
     for (int i = 0; i < runtime.devices(); ++i) {
         const auto at = static_cast<std::size_t>(i);
         plan.shards.push_back(begin_shard(runtime, plan.partition.parts[at], a.cols, limits[at], i));
+    }
+    if (options.determinism == Determinism::device_count && options.kernel == "auto" && ranks_kernels(plan, a)) {
+        choose_by_all_rows(plan, runtime, a, options);
     }
     return plan;
 }

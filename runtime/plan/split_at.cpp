@@ -1,5 +1,7 @@
 #include "runtime/plan/split_at.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <rmsp/error.hpp>
@@ -32,6 +34,21 @@ Partition split_at(std::int64_t rows, std::int64_t cols, IndexView row_ptr, cons
         split.nodes.back().end_idx = behind;
     }
     return split;
+}
+
+Partition split_at_samples(std::int64_t rows, std::int64_t cols, const std::vector<std::int64_t>& entries,
+                           std::int64_t step, int devices, const PartitionOptions& options)
+{
+    PartitionOptions whole_rows = options;
+    whole_rows.alignment = RowAlignment::row;
+    const auto count = static_cast<std::int64_t>(entries.size()) - 1;
+    Partition result = partition_csr(count, cols, IndexView(entries.data()), devices, whole_rows);
+    result.rows = rows;
+    for (PartialCsr& part : result.parts) {
+        part.start_row = std::min(rows, part.start_row * step);
+        part.end_row = std::min(rows, part.end_row * step);
+    }
+    return result;
 }
 
 }  // namespace rmsp::plan

@@ -44,10 +44,6 @@ struct Coarsenings {
 
     /// v[row] for rows [first_row, first_row + rows): rough, signs that change, lengths that differ.
     void (*rough_vector)(std::int64_t first_row, std::int64_t rows, double* v, const Context& context) = nullptr;
-    /// Of n numbers. Waits.
-    double (*sum_of_squares)(std::int64_t n, const double* v, const Context& context) = nullptr;
-    /// v[i] *= factor for i in [0, n).
-    void (*scale)(std::int64_t n, double factor, double* v, const Context& context) = nullptr;
 
     static const Coarsenings& cuda();
 };
@@ -58,8 +54,6 @@ inline constexpr Step normalise{&Coarsenings::normalise, "normalise"};
 inline constexpr Step statistics_of_rows{&Coarsenings::statistics_of_rows, "statistics_of_rows"};
 inline constexpr Step sample_pointers{&Coarsenings::sample_pointers, "sample_pointers"};
 inline constexpr Step rough_vector{&Coarsenings::rough_vector, "rough_vector"};
-inline constexpr Step sum_of_squares{&Coarsenings::sum_of_squares, "sum_of_squares"};
-inline constexpr Step scale{&Coarsenings::scale, "scale"};
 
 /// Steps on the values of the matrix.
 template <class T>

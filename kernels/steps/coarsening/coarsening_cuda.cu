@@ -329,28 +329,12 @@ void rough_vector(std::int64_t first_row, std::int64_t rows, double* v, const Co
     });
 }
 
-double sum_of_squares(std::int64_t n, const double* v, const Context& context)
-{
-    if (n == 0) {
-        return 0;
-    }
-    const DeviceArray<double> squares(*context.memory, static_cast<std::size_t>(n));
-    for_each(n, context, [v, squares = squares.data()] __device__(std::int64_t i) { squares[i] = v[i] * v[i]; });
-    return sum_of(squares.data(), n, context);
-}
-
-void scale(std::int64_t n, double factor, double* v, const Context& context)
-{
-    for_each(n, context, [factor, v] __device__(std::int64_t i) { v[i] *= factor; });
-}
-
 }  // namespace
 }  // namespace cuda::coarsening
 
 RMSP_ROW(Coarsenings, cuda, .symmetrise = cuda::coarsening::symmetrise, .pmis = cuda::coarsening::pmis,
          .aggregates = cuda::coarsening::aggregates, .normalise = cuda::coarsening::normalise,
          .statistics_of_rows = cuda::coarsening::statistics_of_rows,
-         .sample_pointers = cuda::coarsening::sample_pointers, .rough_vector = cuda::coarsening::rough_vector,
-         .sum_of_squares = cuda::coarsening::sum_of_squares, .scale = cuda::coarsening::scale)
+         .sample_pointers = cuda::coarsening::sample_pointers, .rough_vector = cuda::coarsening::rough_vector)
 
 }  // namespace rmsp::kernels

@@ -153,22 +153,29 @@ inline DeviceArray<std::int64_t> sums_before(const std::int32_t* counts, std::in
     return sums;
 }
 
-/// The diagonal; 0 where it has no entry.
+/// The diagonal; 0 where it has no entry. \param first_row  the number of A's first row \param out  along all rows
+template <class T>
+void find_diagonal(const CsrShard<T>& a, std::int64_t first_row, double* out, const Context& context)
+{
+    const RowPointers row_ptr(a.row_ptr);
+    for_each(a.rows, context,
+             [row_ptr, first_row, columns = a.col_idx, values = a.values, out] __device__(std::int64_t row) {
+                 double found = 0;
+                 for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
+                     if (columns[k] == first_row + row) {
+                         found = static_cast<double>(values[k]);
+                     }
+                 }
+                 out[first_row + row] = found;
+             });
+}
+
+/// The same of a matrix of which all rows are there.
 template <class T>
 DeviceArray<double> diagonal_of(const CsrShard<T>& a, const Context& context)
 {
     DeviceArray<double> diagonal(*context.memory, static_cast<std::size_t>(a.rows));
-    const RowPointers row_ptr(a.row_ptr);
-    for_each(a.rows, context,
-             [row_ptr, columns = a.col_idx, values = a.values, out = diagonal.data()] __device__(std::int64_t row) {
-                 double found = 0;
-                 for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
-                     if (columns[k] == row) {
-                         found = static_cast<double>(values[k]);
-                     }
-                 }
-                 out[row] = found;
-             });
+    find_diagonal(a, 0, diagonal.data(), context);
     return diagonal;
 }
 

@@ -1,16 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <optional>
-#include <utility>
-#include <vector>
 
 #include <kernels/steps/coarsening/row_sums.cuh>
-
-#include "matrix/aggregation.hpp"
 
 /// P of smoothed aggregation.
 namespace rmsp::kernels::cuda::coarsening {

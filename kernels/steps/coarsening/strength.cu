@@ -39,17 +39,8 @@ template <class T>
 void weigh_rows(const CsrShard<T>& a, std::int64_t first_row, bool symmetric, double* diagonal, double* largest,
                 const Context& context)
 {
+    find_diagonal(a, first_row, diagonal, context);
     const RowPointers row_ptr(a.row_ptr);
-    for_each(a.rows, context,
-             [row_ptr, first_row, columns = a.col_idx, values = a.values, diagonal] __device__(std::int64_t row) {
-                 double found = 0;
-                 for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
-                     if (columns[k] == first_row + row) {
-                         found = static_cast<double>(values[k]);
-                     }
-                 }
-                 diagonal[first_row + row] = found;
-             });
     for_each_row(a.rows, a.nnz, context,
                  [row_ptr, first_row, columns = a.col_idx, values = a.values, diagonal, symmetric, largest] __device__(
                      std::int64_t row, int lane, int lanes) {
