@@ -19,7 +19,7 @@
 #include "runtime/multigrid/options.hpp"
 #include "runtime/multigrid/smoothing.hpp"
 #include "runtime/sequence/sequence_state.hpp"
-#include "runtime/spgemm/distribute.hpp"
+#include "runtime/spgemm/product.hpp"
 
 namespace rmsp::multigrid {
 namespace {
@@ -39,14 +39,6 @@ bool is_factor(const MatrixState<T>& matrix)
 {
     return matrix.options.mode == Mode::resident && matrix.plan.format == Format::csr &&
            matrix.options.values == StoredValues::exact;
-}
-
-/// Of a matrix of so many entries as a product holds it.
-template <class T>
-std::int64_t bytes_of(const SpgemmPlan& plan)
-{
-    return plan.c_nnz * static_cast<std::int64_t>(sizeof(T) + sizeof(std::int32_t)) +
-           plan.rows * static_cast<std::int64_t>(sizeof(std::int64_t));
 }
 
 }  // namespace
@@ -218,11 +210,11 @@ bool Hierarchy<T>::coarsen(std::size_t number)
     });
     note_steps("distribute R", state(level.r).record.setup);
     note_steps("distribute P", state(level.p).record.setup);
-    TripleProduct<T> galerkin = timed("galerkin", [&] {
-        TripleProduct<T> made = product(level, true);
-        made.renew();
-        return made;
-    });
+    level.galerkin.emplace(level.r, level.a, level.p);
+    timed("galerkin", [&] { level.galerkin->compute(); });
+    if (const TripleProduct<T>* const whole = level.galerkin->whole()) {
+        note_products(*whole);
+    }
     Level<T> next;
     timed("distribute", [&] {
         DistributeOptions options;
@@ -230,31 +222,11 @@ bool Hierarchy<T>::coarsen(std::size_t number)
         options.balance = Balance::nonzeros;
         options.determinism = fine.options.determinism;
         options.expected_applies = fine.options.expected_applies;
-        next.a = spgemm::distribute(detail::ProductAccess::state(galerkin.product()), options,
-                                    distributed::x_side(state(level.r), true).slices);
+        next.a = level.galerkin->distribute(options, distributed::x_side(state(level.r), true).slices);
     });
-    note_products(galerkin);
     note_steps("distribute R A P", state(next.a).record.setup);
     levels_.push_back(std::move(next));
     return true;
-}
-
-template <class T>
-TripleProduct<T> Hierarchy<T>::product(const Level<T>& level, bool once) const
-{
-    SpgemmOptions options;
-    options.determinism = state(level.a).options.determinism;
-    if (once) {
-        try {
-            return detail::ProductAccess::triple_once<T>(state(level.a).runtime, level.r, level.a, level.p, options);
-        } catch (const Error& error) {
-            if (error.code() != ErrorCode::out_of_memory) {
-                throw;
-            }
-        }
-        // A P may be gone where it was freed. Kept, it is multiplied in runs of rows where there is no room for all.
-    }
-    return TripleProduct<T>(level.r, level.a, level.p, options);
 }
 
 template <class T>
@@ -343,13 +315,7 @@ void Hierarchy<T>::renew()
         if (!options_.keep_interpolation) {
             renew_transfer(level);
         }
-        timed("galerkin", [&] {
-            if (!level.galerkin) {
-                level.galerkin = product(level, false);
-            }
-            level.galerkin->renew();
-            level.galerkin->product().renew(levels_[i + 1].a);
-        });
+        timed("galerkin", [&] { level.galerkin->renew(levels_[i + 1].a); });
     }
     if (inverse_) {
         const CsrMatrix<T> last = download(levels_.back().a);
@@ -415,12 +381,12 @@ void Hierarchy<T>::describe(double seconds)
         if (i + 1 < levels_.size()) {
             row.interpolation_nonzeros = level.p.nnz();
             row.device_bytes += distributed::device_bytes(level.p) + distributed::device_bytes(level.r);
-            if (level.galerkin) {
-                row.device_bytes +=
-                    bytes_of<T>(level.galerkin->inner_plan()) + bytes_of<T>(level.galerkin->outer_plan());
-            }
-            row.device_bytes += level.transfer->device_bytes();
+            row.device_bytes += level.galerkin->device_bytes() + level.transfer->device_bytes();
             report_.host_bytes += level.transfer->host_bytes();
+            if (level.galerkin->slabs() > 0) {
+                report_.notes.push_back(
+                    fmt::format("R A P of level {} was computed in {} slabs of rows", i, level.galerkin->slabs()));
+            }
         }
         report_.device_bytes += row.device_bytes;
         report_.levels.push_back(row);

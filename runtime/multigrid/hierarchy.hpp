@@ -13,6 +13,7 @@
 #include <rmsp/spgemm.hpp>
 
 #include "matrix/aggregation.hpp"
+#include "runtime/multigrid/galerkin.hpp"
 #include "runtime/multigrid/transfer.hpp"
 
 /// Algebraic multigrid: ever smaller matrices R A P with R = P^T, and what goes from one to the next.
@@ -40,9 +41,7 @@ struct Level {
     DistributedMatrix<T> p;
     DistributedMatrix<T> r;
     static constexpr bool gathers = false;  ///< as LinkedLevel's may
-    /// R A P for other values; made by the first renewal, since its intermediate results take as much memory as all
-    /// else of the level.
-    std::optional<TripleProduct<T>> galerkin;
+    std::optional<GalerkinProduct<T>> galerkin;
 };
 
 /// All levels of a matrix.
@@ -73,8 +72,6 @@ private:
     std::unique_ptr<Transfer<T>> make_transfer(std::size_t number);
     bool make(Transfer<T>& transfer, std::size_t number);
     void renew_transfer(Level<T>& level);
-    /// \param once  it is renewed once, and takes less memory then
-    TripleProduct<T> product(const Level<T>& level, bool once) const;
     void finish();
     double sign_before_last() const;
     void make_vectors();

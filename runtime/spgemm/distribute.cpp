@@ -47,60 +47,72 @@ std::unique_ptr<ResidentFactor<T>> c_on_devices(const std::shared_ptr<ProductSta
 }  // namespace
 
 template <class T>
-DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product, const DistributeOptions& options,
-                                const std::vector<std::int64_t>& first_rows)
+DistributedMatrix<T> distribute(const std::shared_ptr<RuntimeState>& runtime, ResidentFactor<T>& c,
+                                const DistributeOptions& options, const std::vector<std::int64_t>& first_rows)
 {
-    RuntimeState& runtime = *checked(product).runtime;
-    runtime.require_live();
+    runtime->require_live();
     if (options.mode == Mode::streamed || options.borrow || options.values == StoredValues::floats ||
         options.alignment == RowAlignment::exact) {
         throw Error(ErrorCode::usage,
                     "a product becomes a matrix in the devices' memory, of exact values and whole rows: not streamed, "
                     "borrowed, rounded or cut within rows");
     }
-    const auto c = c_on_devices(product);
-    const bool one_device = runtime.devices() == 1;
-    const bool borrows = one_device && runtime.shared_memory();
+    const bool one_device = runtime->devices() == 1;
+    const bool borrows = one_device && runtime->shared_memory();
     // What a product by columns takes depends on what each part touches.
-    const bool reads_all = options.transposed || (one_device && product->plan.c_nnz <= few_columns);
-    c->bring_structure(runtime, reads_all && !borrows);
-    EntriesOnDevices<T> entries(runtime, c->parts, c->slices);
+    const bool reads_all = options.transposed || (one_device && c.slices.back() <= few_columns);
+    c.bring_structure(*runtime, reads_all && !borrows);
+    EntriesOnDevices<T> entries(*runtime, c.parts, c.slices);
     DistributeOptions whole_rows = options;
     whole_rows.alignment = RowAlignment::row;
-    plan::Stored<T> stored = plan::stored(c->view());
+    plan::Stored<T> stored = plan::stored(c.view());
     stored.resident = &entries;
     stored.first_rows = first_rows;
     stored.columns_on_devices = !borrows && !reads_all;
     if (one_device) {
-        stored.device_col_idx = IndexView(c->parts.front().col_idx);
+        stored.device_col_idx = IndexView(c.parts.front().col_idx);
     }
     if (borrows) {
         stored.col_idx = stored.device_col_idx;
     }
-    return detail::MatrixAccess::handle(distributed::distribute(product->runtime, stored, whole_rows));
+    return detail::MatrixAccess::handle(distributed::distribute(runtime, stored, whole_rows));
+}
+
+template <class T>
+void renew(const RuntimeState& runtime, ResidentFactor<T>& c, DistributedMatrix<T>& matrix)
+{
+    const auto& to = detail::MatrixAccess::state(matrix);
+    const CsrView<T> from = c.view();
+    if (!to || to->runtime.get() != &runtime || to->options.mode != Mode::resident || to->plan.format != Format::csr ||
+        to->plan.rows != from.rows || to->plan.cols != from.cols || to->plan.nnz != from.nnz ||
+        plan::shares_rows(to->plan.partition) || to->options.borrow || to->options.values == StoredValues::floats) {
+        throw Error(ErrorCode::usage,
+                    fmt::format("only a matrix that distribute() made of this product takes its values ({} x {}, {} "
+                                "nonzeros)",
+                                from.rows, from.cols, from.nnz));
+    }
+    EntriesOnDevices<T> entries(*to->runtime, c.parts, c.slices);
+    entries.split(to->plan.partition);
+    distributed::update_values<T>(to, nullptr, &entries);
+}
+
+template <class T>
+DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>& product, const DistributeOptions& options,
+                                const std::vector<std::int64_t>& first_rows)
+{
+    return distribute(checked(product).runtime, *c_on_devices(product), options, first_rows);
 }
 
 template <class T>
 void renew(const std::shared_ptr<ProductState<T>>& product, DistributedMatrix<T>& matrix)
 {
-    const auto& to = detail::MatrixAccess::state(matrix);
-    const auto c = c_on_devices(product);
-    const SpgemmPlan& from = product->plan;
-    if (!to || to->runtime != product->runtime || to->options.mode != Mode::resident ||
-        to->plan.format != Format::csr || to->plan.rows != from.rows || to->plan.cols != from.cols ||
-        to->plan.nnz != from.c_nnz || plan::shares_rows(to->plan.partition) || to->options.borrow ||
-        to->options.values == StoredValues::floats) {
-        throw Error(ErrorCode::usage,
-                    fmt::format("only a matrix that distribute() made of this product takes its values ({} x {}, {} "
-                                "nonzeros)",
-                                from.rows, from.cols, from.c_nnz));
-    }
-    EntriesOnDevices<T> entries(*product->runtime, c->parts, c->slices);
-    entries.split(to->plan.partition);
-    distributed::update_values<T>(to, nullptr, &entries);
+    renew(*checked(product).runtime, *c_on_devices(product), matrix);
 }
 
 #define RMSP_INSTANTIATE(T)                                                                                     \
+    template DistributedMatrix<T> distribute(const std::shared_ptr<RuntimeState>&, ResidentFactor<T>&,          \
+                                             const DistributeOptions&, const std::vector<std::int64_t>&);       \
+    template void renew(const RuntimeState&, ResidentFactor<T>&, DistributedMatrix<T>&);                        \
     template DistributedMatrix<T> distribute(const std::shared_ptr<ProductState<T>>&, const DistributeOptions&, \
                                              const std::vector<std::int64_t>&);                                 \
     template void renew(const std::shared_ptr<ProductState<T>>&, DistributedMatrix<T>&);

@@ -37,6 +37,9 @@ void TripleProduct<T>::open(const std::shared_ptr<detail::RuntimeState>& runtime
     SpgemmOptions whole = options;
     whole.prune_below = 0;
     ap_ = SparseProduct<T>(runtime, a, p, whole);
+    if (once && ap_.plan().chunked()) {
+        throw Error(ErrorCode::out_of_memory, "A P of R A P has no room on the devices");
+    }
     ap_.compute();
     if (once) {
         detail::ProductAccess::state(ap_)->once = true;

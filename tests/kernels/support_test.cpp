@@ -85,6 +85,19 @@ TEST_F(Support, NarrowsIndices)
     }
 }
 
+TEST_F(Support, ShiftsIndices)
+{
+    std::vector<std::int32_t> indices(100001);
+    std::iota(indices.begin(), indices.end(), -50000);
+    for (const std::size_t n : {std::size_t{0}, std::size_t{1}, indices.size()}) {
+        const DeviceArray<std::int32_t> in = upload(*device_, indices);
+        shift_indices(in.data(), static_cast<std::int64_t>(n), 70000, in.data(), device_->context());
+        std::vector<std::int32_t> expected = indices;
+        std::for_each_n(expected.begin(), n, [](std::int32_t& index) { index += 70000; });
+        EXPECT_EQ(download(*device_, in.data(), indices.size()), expected);
+    }
+}
+
 TEST_F(Support, Fills)
 {
     for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{300001}}) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -43,6 +44,15 @@ void expect_product(const char* name, const CsrMatrix<T>& c, const CsrMatrix<T>&
     const std::int64_t rows = sanitized ? std::min<std::int64_t>(c.rows, 64) : c.rows;
     const Verification v = verify_spgemm<T>(a.view(), b.view(), alpha, c.view(), rows);
     EXPECT_TRUE(v.passed) << name << ": row " << v.worst_row << ", error " << v.error << ", bound " << v.bound;
+}
+
+/// Small whole numbers: sums and products of them are exact, in whatever order.
+template <class T>
+void to_whole_numbers(CsrMatrix<T>& a)
+{
+    for (T& value : a.values) {
+        value = std::round(8 * value);
+    }
 }
 
 template <class T>

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -108,6 +109,44 @@ TEST_P(Multigrid, ConvergesWithEveryOption)
         two.sweeps = 2;
         EXPECT_LT(solve(*runtime_, a, b, by(name, two)).iterations, v.iterations);
     }
+}
+
+TEST_P(Multigrid, MultipliesInSlabsWhereMemoryIsShort)
+{
+    const auto a = poisson<double>(16);
+    const auto b = random_vector<double>(a.rows, 3);
+    const auto options = by("sa-amg", small());
+    const auto plenty = solve(*runtime_, a, b, options);
+    std::int64_t kept = 0;
+    {
+        const auto matrix = runtime_->distribute(a.view());
+        const auto preconditioner = make_preconditioner<double>(matrix, "sa-amg", options.preconditioner_options);
+        for (const auto& device : runtime_->metrics().devices) {
+            kept = std::max(kept, device.resident_bytes);
+        }
+    }
+    bool in_slabs = false;
+    for (std::int64_t percent = 280; percent >= 140; percent -= 20) {
+        auto short_of_memory = options_for(GetParam());
+        short_of_memory.memory_limit = kept * percent / 100;
+        Runtime runtime(short_of_memory);
+        try {
+            const auto matrix = runtime.distribute(a.view());
+            const auto preconditioner = make_preconditioner<double>(matrix, "sa-amg", options.preconditioner_options);
+            Solver<double> solver(matrix, options, preconditioner);
+            for (int round = 0; round < 2; ++round) {
+                std::vector<double> x(b.size(), 0.0);
+                EXPECT_EQ(solver.solve(b.data(), x.data()).iterations, plenty.iterations) << percent;
+                for (const std::string& note : preconditioner->report().notes) {
+                    in_slabs = in_slabs || note.find("slabs of rows") != std::string::npos;
+                }
+                solver.renew();
+            }
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::out_of_memory) << error.what();
+        }
+    }
+    EXPECT_TRUE(in_slabs || runtime_->devices().size() > 1);
 }
 
 TEST_P(Multigrid, SolvesInFloat)

@@ -6,6 +6,7 @@
 #include <rmsp/spgemm.hpp>
 
 #include "matrices.hpp"
+#include "spgemm_fixtures.hpp"
 
 /// Factors of products that are on the devices already, and products that become matrices to multiply vectors with.
 namespace rmsp::test {
@@ -37,15 +38,6 @@ std::vector<std::int64_t> saws(std::int64_t rows, std::int64_t most)
         lengths.push_back(i * 7 % (most + 1));
     }
     return lengths;
-}
-
-/// Small whole numbers: sums and products of them are exact, in whatever order.
-template <class T>
-void to_whole_numbers(CsrMatrix<T>& a)
-{
-    for (T& value : a.values) {
-        value = std::round(8 * value);
-    }
 }
 
 /// Gives the matrix, and what is on the devices, new values.

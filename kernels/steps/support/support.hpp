@@ -31,6 +31,9 @@ inline constexpr int most_copy_parts = 32;
 struct Support {
     /// out[i] = in[i], narrowed. The caller has checked the range.
     void (*narrow_indices)(const std::int64_t* in, std::int64_t n, std::int32_t* out, const Context& context) = nullptr;
+    /// out[i] = in[i] + by; out may be in.
+    void (*shift_indices)(const std::int32_t* in, std::int64_t n, std::int32_t by, std::int32_t* out,
+                          const Context& context) = nullptr;
     /// Copies all parts in one launch; `from` may be the memory of a peer. One launch for all peers, because each
     /// cudaMemcpyPeerAsync costs more than a small halo takes to move.
     void (*copy_parts)(const CopyPart* parts, int count, const Context& context) = nullptr;
@@ -50,6 +53,7 @@ struct Support {
     static const Support& cuda();
 };
 inline constexpr Step narrow_indices{&Support::narrow_indices, "narrow_indices"};
+inline constexpr Step shift_indices{&Support::shift_indices, "shift_indices"};
 inline constexpr Step copy_parts{&Support::copy_parts, "copy_parts"};
 inline constexpr Step interior_rows{&Support::interior_rows, "interior_rows"};
 inline constexpr Step index_extent{&Support::index_extent, "index_extent"};

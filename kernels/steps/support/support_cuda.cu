@@ -54,6 +54,14 @@ __global__ void __launch_bounds__(threads) narrow_kernel(const std::int64_t* in,
     }
 }
 
+__global__ void __launch_bounds__(threads)
+    shift_kernel(const std::int32_t* in, std::int64_t n, std::int32_t by, std::int32_t* out)
+{
+    for (std::int64_t i = first_index(); i < n; i += index_stride()) {
+        out[i] = in[i] + by;
+    }
+}
+
 __global__ void begin_extent_kernel(std::int32_t* extent)
 {
     extent[0] = std::numeric_limits<std::int32_t>::max();
@@ -249,6 +257,14 @@ void narrow_indices(const std::int64_t* in, std::int64_t n, std::int32_t* out, c
     }
 }
 
+void shift_indices(const std::int32_t* in, std::int64_t n, std::int32_t by, std::int32_t* out, const Context& context)
+{
+    if (n > 0) {
+        shift_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(in, n, by, out);
+        RMSP_CUDA_CHECK_LAUNCH("shift_indices");
+    }
+}
+
 template <class T>
 void fill(T* y, std::int64_t n, T value, const Context& context)
 {
@@ -348,9 +364,9 @@ void read_all(const double* data, std::int64_t n, double* sink, const Context& c
 }  // namespace
 }  // namespace cuda::support
 
-RMSP_ROW(Support, cuda, .narrow_indices = cuda::support::narrow_indices, .copy_parts = cuda::support::copy_parts,
-         .interior_rows = cuda::support::interior_rows, .index_extent = cuda::support::index_extent,
-         .read_all = cuda::support::read_all)
+RMSP_ROW(Support, cuda, .narrow_indices = cuda::support::narrow_indices, .shift_indices = cuda::support::shift_indices,
+         .copy_parts = cuda::support::copy_parts, .interior_rows = cuda::support::interior_rows,
+         .index_extent = cuda::support::index_extent, .read_all = cuda::support::read_all)
 
 RMSP_INDEX_ROW(IndexSupport, cuda, .localize_row_ptr = cuda::support::localize_row_ptr<T>,
                .spread_row_ptr = cuda::support::spread_row_ptr<T>)

@@ -43,6 +43,14 @@ void narrow_indices(const std::int64_t* in, std::int64_t n, std::int32_t* out, c
     }
 }
 
+void shift_indices(const std::int32_t* in, std::int64_t n, std::int32_t by, std::int32_t* out, const Context& context)
+{
+#pragma omp parallel for num_threads(std::max(context.threads, 1))
+    for (std::int64_t i = 0; i < n; ++i) {
+        out[i] = in[i] + by;
+    }
+}
+
 template <class T>
 void fill(T* y, std::int64_t n, T value, const Context& context)
 {
@@ -152,8 +160,9 @@ void read_all(const double* data, std::int64_t n, double* sink, const Context& c
 }  // namespace
 }  // namespace host
 
-RMSP_ROW(Support, host, .narrow_indices = host::narrow_indices, .copy_parts = host::copy_parts,
-         .interior_rows = host::interior_rows, .index_extent = host::index_extent, .read_all = host::read_all)
+RMSP_ROW(Support, host, .narrow_indices = host::narrow_indices, .shift_indices = host::shift_indices,
+         .copy_parts = host::copy_parts, .interior_rows = host::interior_rows, .index_extent = host::index_extent,
+         .read_all = host::read_all)
 
 RMSP_INDEX_ROW(IndexSupport, host, .localize_row_ptr = host::localize_row_ptr<T>,
                .spread_row_ptr = host::spread_row_ptr<T>)
