@@ -31,6 +31,7 @@ struct Options {
     int steps = 20;
     int repeat = 3;
     double tolerance = 1e-8;
+    std::int64_t memory_limit = 0;
     std::string matrices;
     std::string json;
 };
@@ -144,6 +145,7 @@ Json measured(const Options& options, const MultigridCase& problem, const std::s
 {
     rmsp::RuntimeOptions runtime_options = rmsp::RuntimeOptions::from_environment({});
     runtime_options.devices = devices;
+    runtime_options.memory_limit = options.memory_limit;
     rmsp::Runtime runtime(runtime_options);
     rmsp::DistributeOptions distribute;
     distribute.expected_applies = 1000;
@@ -173,6 +175,10 @@ Json measured(const Options& options, const MultigridCase& problem, const std::s
     say("{:16} {:8} {:7} {} levels, {:.2f}, set-up {:.3f} s, solve {:.3f} s, {} iterations, {}", problem.name, devices,
         name, report.levels.size(), report.operator_complexity(), least(setups), least(solves), result.iterations,
         to_string(result.outcome));
+    std::int64_t peak_bytes = 0;
+    for (const rmsp::DeviceMetrics& device : runtime.metrics().devices) {
+        peak_bytes += device.peak_bytes;
+    }
     Json out{{"name", fmt::format("{}/{}/{}", problem.name, name, devices)},
              {"case", problem.name},
              {"preconditioner", name},
@@ -183,6 +189,8 @@ Json measured(const Options& options, const MultigridCase& problem, const std::s
              {"nonzeros", problem.a.nnz()},
              {"devices", device_names(runtime)},
              {"hierarchy", hierarchy_json(report, std::max<std::int64_t>(problem.a.rows, 1))},
+             {"peak_bytes_a_row",
+              static_cast<double>(peak_bytes) / static_cast<double>(std::max<std::int64_t>(problem.a.rows, 1))},
              {"setup_seconds", {{"least", least(setups)}, {"median", median(setups)}}},
              {"setup_phases", phases_json(report)},
              {"setup_steps", steps_json(report)},
@@ -240,6 +248,7 @@ int main(int argc, char** argv)
     app.add_option("--steps", options.steps, "time steps; 0: none");
     app.add_option("--repeat", options.repeat, "set-ups and solves, of which the fastest and the median are told");
     app.add_option("--tolerance", options.tolerance, "relative");
+    app.add_option("--memory-limit", options.memory_limit, "bytes of each device, as runtime.memory_limit");
     app.add_option("--matrices", options.matrices, "folder to write the matrices and right-hand sides into");
     app.add_option("--json", options.json, "file; default: standard output");
     CLI11_PARSE(app, argc, argv);

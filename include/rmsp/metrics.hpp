@@ -33,6 +33,7 @@ struct DeviceMetrics {
     double busy_seconds = 0;
     double busy_share = 0;            ///< of the time since busy_seconds are counted
     std::int64_t resident_bytes = 0;  ///< now, of the device's memory: what the runtime has there
+    std::int64_t peak_bytes = 0;      ///< the most that resident_bytes were since the runtime was opened
     std::int64_t reserved_bytes = 0;  ///< now, promised to what is being placed there, and not taken yet
 };
 

@@ -183,6 +183,7 @@ void MemoryLedger::close() noexcept
 void MemoryLedger::set_taken(Account& account, Reservation::Part* part, std::int64_t more) noexcept
 {
     account.taken += more;
+    account.peak = std::max(account.peak, account.taken);
     if (part != nullptr) {
         account.promised -= part->left();
         part->taken += more;
@@ -235,6 +236,7 @@ void MemoryLedger::add_to(Metrics& metrics) const
     metrics.memory_waiting = static_cast<std::int64_t>(waiting_.size());
     for (std::size_t i = 0; i < metrics.devices.size(); ++i) {
         metrics.devices[i].resident_bytes = accounts_[i].taken;
+        metrics.devices[i].peak_bytes = accounts_[i].peak;
         metrics.devices[i].reserved_bytes = accounts_[i].promised;
     }
 }

@@ -84,6 +84,7 @@ private:
     struct Account {
         LedgerDevice device;
         std::int64_t taken = 0;
+        std::int64_t peak = 0;      ///< the most that `taken` was
         std::int64_t promised = 0;  ///< and not taken yet
     };
     /// The same, under the lock; the most there can be where nothing is known.

@@ -23,6 +23,8 @@ constexpr double most_race_share = 0.125;
 // Nor is one whose format takes more than this share of the memory that is still free: until the race is decided,
 // vectors and other matrices need some as well.
 constexpr double most_memory_share = 0.25;
+// Losers that hold more than this share of it are not kept until applies have decided the race: it is run at once.
+constexpr double most_held_share = 1.0 / 32;
 // A host device's team of threads takes as long to wake as one of them to multiply so many nonzeros, a row counted as
 // four. It sleeps unless another product has just ended, as more threads are open than the machine has cores: those of
 // other devices, and of the caller.
@@ -55,6 +57,21 @@ bool bring_challenger(std::vector<KernelCandidate>& candidates, std::size_t next
     }
     std::rotate(begin, found, found + 1);
     return true;
+}
+
+template <class T>
+void decide_if_large(Race<T>& race, const Shard<T>& shard, engine::Worker& worker)
+{
+    const std::int64_t room = worker.device().room();
+    if (room > 0 && static_cast<double>(race.workspace_bytes()) > most_held_share * static_cast<double>(room)) {
+        try {
+            race.decide_now(shard.owned.cols, shard.owned.rows);
+        } catch (const Error& error) {
+            if (error.code() != ErrorCode::out_of_memory) {
+                throw;
+            }
+        }
+    }
 }
 
 }  // namespace
@@ -142,7 +159,9 @@ void prepare_kernel(ShardPlan& plan, const Shard<T>& shard, RowShard<T>& own, en
             }
             if (runners.size() > 1) {
                 own.race = RaceRecord{std::make_shared<RaceOutcome>(), std::move(bytes)};
-                own.owned_operator = std::make_unique<Race<T>>(worker, std::move(runners), own.race->outcome);
+                auto race = std::make_unique<Race<T>>(worker, std::move(runners), own.race->outcome);
+                decide_if_large(*race, shard, worker);
+                own.owned_operator = std::move(race);
             } else {
                 own.owned_operator = std::move(runners.front());
             }

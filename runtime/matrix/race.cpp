@@ -114,18 +114,36 @@ std::int64_t Race<T>::sums() const
     return outcome_->winner.load(std::memory_order_relaxed) < 0 ? 0 : runners_[leader_]->sums();
 }
 
+namespace {
+
+constexpr auto has_order = [](const auto& runner) { return runner && runner->order() != nullptr; };
+
+}  // namespace
+
 template <class T>
 void Race<T>::decide_in_order(std::int64_t entries)
 {
-    const auto ordered = [](const auto& runner) { return runner && runner->order() != nullptr; };
-    if (outcome_->winner.load(std::memory_order_relaxed) >= 0 ||
-        std::none_of(runners_.begin(), runners_.end(), ordered)) {
+    if (std::any_of(runners_.begin(), runners_.end(), has_order)) {
+        decide(entries, entries, true);
+    }
+}
+
+template <class T>
+void Race<T>::decide_now(std::int64_t x_entries, std::int64_t y_entries)
+{
+    decide(x_entries, y_entries, false);
+}
+
+template <class T>
+void Race<T>::decide(std::int64_t x_entries, std::int64_t y_entries, bool in_order)
+{
+    if (outcome_->winner.load(std::memory_order_relaxed) >= 0) {
         return;
     }
-    const kernels::DeviceArray<T> x(worker_.device(), static_cast<std::size_t>(entries));
-    const kernels::DeviceArray<T> y(worker_.device(), static_cast<std::size_t>(entries));
+    const kernels::DeviceArray<T> x(worker_.device(), static_cast<std::size_t>(x_entries));
+    const kernels::DeviceArray<T> y(worker_.device(), static_cast<std::size_t>(y_entries));
     const auto context = worker_.context();
-    kernels::fill(x.data(), entries, T{1}, context);
+    kernels::fill(x.data(), x_entries, T{1}, context);
     const std::size_t runners = in_.size();
     for (std::size_t turn = 0; turn < 2 * runners; ++turn) {
         auto& runner = runners_[in_[turn % runners]];
@@ -133,7 +151,7 @@ void Race<T>::decide_in_order(std::int64_t entries)
         if (timed) {
             worker_.stream().record(*events_[2 * (turn - runners)]);
         }
-        if (ordered(runner)) {
+        if (in_order && has_order(runner)) {
             runner->apply_in_order(T{1}, x.data(), true, T{0}, y.data(), true, context);
         } else {
             runner->apply(T{1}, x.data(), T{0}, y.data(), context);
@@ -143,7 +161,7 @@ void Race<T>::decide_in_order(std::int64_t entries)
         }
     }
     worker_.stream().synchronize();
-    outcome_->in_order = true;
+    outcome_->in_order = in_order;
     std::fill(outcome_->seconds.begin(), outcome_->seconds.end(), std::numeric_limits<double>::infinity());
     take_times(runners);
     keep(survivors(outcome_->seconds, in_, rounds));

@@ -113,6 +113,8 @@ std::string Metrics::to_prometheus() const
          [](const auto& d) { return d.busy_seconds; });
     each("rmsp_device_memory_resident_bytes", "gauge", "Taken of the device's memory.",
          [](const auto& d) { return d.resident_bytes; });
+    each("rmsp_device_memory_peak_bytes", "gauge", "The most that was taken of the device's memory.",
+         [](const auto& d) { return d.peak_bytes; });
     each("rmsp_device_memory_reserved_bytes", "gauge", "Promised to what is being placed, and not taken yet.",
          [](const auto& d) { return d.reserved_bytes; });
     each("rmsp_device_lost", "gauge", "1 if the device is lost.", [](const auto& d) { return d.lost ? 1 : 0; });

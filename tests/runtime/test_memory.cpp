@@ -48,6 +48,7 @@ std::vector<std::int64_t> resident(const Runtime& runtime)
     std::vector<std::int64_t> bytes;
     for (const DeviceMetrics& device : runtime.metrics().devices) {
         EXPECT_EQ(device.reserved_bytes, 0);
+        EXPECT_GE(device.peak_bytes, device.resident_bytes);
         bytes.push_back(device.resident_bytes);
     }
     return bytes;

@@ -238,6 +238,28 @@ TEST_F(RaceTest, VectorsInAnOrderEndItAtOnce)
     }
 }
 
+TEST_F(RaceTest, IsDecidedAtOnceIfAskedTo)
+{
+    using namespace std::chrono_literals;
+    Log first;
+    Log second;
+    const auto outcome = std::make_shared<RaceOutcome>();
+    on_worker([&] {
+        // The second would win with vectors in its order.
+        Race<double> race(
+            *worker_,
+            two(std::make_unique<Runner>(first, 1, 100us), std::make_unique<Runner>(second, 100, 50000us, 1us)),
+            outcome);
+        race.decide_now(5, 8);
+        EXPECT_EQ(outcome->winner.load(), 0);
+        EXPECT_FALSE(outcome->in_order);
+        EXPECT_EQ(first.applies + second.applies, 4);
+        EXPECT_FALSE(second.alive);
+        race.decide_now(5, 8);
+        EXPECT_EQ(first.applies, 2);
+    });
+}
+
 TEST_F(RaceTest, WithoutAnOrderItGoesOn)
 {
     using namespace std::chrono_literals;
