@@ -35,4 +35,9 @@ inline void set_threads_of_team([[maybe_unused]] int threads)
 #endif
 }
 
+/// Once in a process is enough: the threads of a team end by pthread_exit(), for which glibc loads libgcc_s the first
+/// time, and aborts where there is no memory left for that. backtrace() needs the same.
+/// \throws std::bad_alloc if there is none now
+void make_ready_for_ends_of_teams();
+
 }  // namespace rmsp::core

@@ -80,6 +80,7 @@ void Worker::run(const Placement& placement, const DeviceFactory& factory)
                 core::log_warning(fmt::format("worker {} is not bound: {}", rank_, result.reason));
             }
         }
+        core::make_ready_for_ends_of_teams();
         device_ = factory();
         device_->make_current();
         stream_ = device_->make_stream(StreamPriority::normal);

@@ -192,24 +192,39 @@ void RuntimeState::post_or_run(int rank, engine::Tasks& room) noexcept
 
 void RuntimeState::catch_up()
 {
-    // Shared: if memory ends on the way, the workers that have been asked come by here later.
-    const auto reached = std::make_shared<std::vector<std::promise<void>>>(workers.size());
-    for (std::size_t i = 0; i < workers.size(); ++i) {
-        const bool posted = workers[i]->post([reached, i](engine::Worker& worker) {
-            try {
-                worker.stream().synchronize();
-            } catch (...) {
-                // Those whose work it was are told.
+    const auto on_each = [&](const auto& f) {
+        // Shared: if memory ends on the way, the workers that have been asked come by here later.
+        const auto reached = std::make_shared<std::vector<std::promise<void>>>(workers.size());
+        for (std::size_t i = 0; i < workers.size(); ++i) {
+            const bool posted = workers[i]->post([reached, i, f](engine::Worker& worker) {
+                f(worker);
+                (*reached)[i].set_value();
+            });
+            if (!posted) {
+                (*reached)[i].set_value();
             }
-            (*reached)[i].set_value();
-        });
-        if (!posted) {
-            (*reached)[i].set_value();
         }
-    }
-    for (auto& one : *reached) {
-        one.get_future().wait();
-    }
+        for (auto& one : *reached) {
+            one.get_future().wait();
+        }
+    };
+    on_each([](engine::Worker& worker) {
+        try {
+            worker.stream().synchronize();
+        } catch (...) {
+            // Those whose work it was are told.
+        }
+    });
+    // Only when every device has come that far: one may have been writing to what another keeps.
+    on_each([this](engine::Worker& worker) {
+        if (connection.transport) {
+            connection.transport->give_back_spares(worker.rank());
+        }
+        std::lock_guard list(mutex);
+        for (const auto& other : others) {
+            other->give_back_spares(worker.rank());
+        }
+    });
 }
 
 bool RuntimeState::stop() noexcept

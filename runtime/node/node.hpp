@@ -106,7 +106,8 @@ struct RuntimeState {
     /// Finishes the accepted jobs and ends the threads; false, and these stay, where workers may never end what they
     /// are at (JobQueue::abandoned()).
     bool stop() noexcept;
-    /// Waits until what was let go before, by any thread that has told this one, is free.
+    /// Waits until what was let go before, by any thread that has told this one, is free; what transports keep of it
+    /// for later channels, too, and they keep nothing more.
     void catch_up();
 
 private:

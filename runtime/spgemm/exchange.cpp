@@ -93,12 +93,21 @@ std::shared_ptr<transport::Channel> entry_channel(RuntimeState& runtime, const s
     std::shared_ptr<transport::Channel>& kept = runtime.entry_channels[&between];
     if (!kept) {
         std::shared_ptr<transport::Channel> channel = between.make_channel(runtime.devices(), window_bytes);
-        runtime
-            .submit([&](engine::Worker& worker, engine::Rendezvous&) {
-                between.open(*channel, worker);
-                between.open_pool(worker);
-            })
-            .get();
+        engine::Tasks room(static_cast<std::size_t>(runtime.devices()));
+        try {
+            runtime
+                .submit([&](engine::Worker& worker, engine::Rendezvous&) {
+                    between.open(*channel, worker);
+                    between.open_pool(worker);
+                })
+                .get();
+        } catch (...) {
+            // What some devices made goes on their workers.
+            for (int rank = 0; rank < runtime.devices(); ++rank) {
+                runtime.release(rank, room, [channel, rank] { channel->close(rank); });
+            }
+            throw;
+        }
         kept = std::move(channel);
     }
     return kept;

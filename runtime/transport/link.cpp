@@ -153,6 +153,13 @@ const volatile std::uint64_t* Link::given_up() const noexcept { return in_use().
 
 void Link::abort(int rank) noexcept { in_use().transport->abort(rank); }
 
+void Link::give_back_spares(int rank) noexcept
+{
+    for (int i = 0; i < carrier_count_.load(std::memory_order_acquire); ++i) {
+        carriers_[static_cast<std::size_t>(i)].transport->give_back_spares(rank);
+    }
+}
+
 void Link::give_up(std::uint64_t job) noexcept
 {
     // Also those that were replaced: kernels of jobs that were queued before may wait through them.

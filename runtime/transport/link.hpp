@@ -39,6 +39,7 @@ public:
                                           std::vector<std::int64_t> received = {}) override;
     void open(Channel& channel, engine::Worker& worker) override;
     void open_pool(engine::Worker& worker) override;
+    void give_back_spares(int rank) noexcept override;
     const volatile std::uint64_t* given_up() const noexcept override;
     void abort(int rank) noexcept override;
     void give_up(std::uint64_t job) noexcept override;

@@ -213,6 +213,9 @@ public:
     virtual void open(Channel& channel, engine::Worker& worker) = 0;
     /// Lets channels move what the worker's device has in pools (Device::make_pool), from now on; on the worker.
     virtual void open_pool(engine::Worker&) {}
+    /// Memory is short: gives back what is kept of one device for later channels, and keeps nothing more of it. On its
+    /// worker, once all devices are done with what was queued before: others write there.
+    virtual void give_back_spares(int rank) noexcept { (void)rank; }
     /// Host memory that all devices read, given_up_words words: kernels that wait for those of other devices, through
     /// words in memory that peers write, stop waiting in epochs up to what given_up_word() has of theirs. Null: kernels
     /// cannot wait for each other, or cannot write each other's memory.

@@ -55,7 +55,8 @@ rmsp::Runtime open(const Settings& settings)
     return rmsp::Runtime(options);
 }
 
-/// Bytes taken of all devices, once what was let go is free; those promised count too.
+/// Bytes taken of all devices, once what was let go is free, also what transports keep of it for later channels; those
+/// promised count too.
 std::int64_t taken(const rmsp::Runtime& runtime)
 {
     const auto state = rmsp::detail::RuntimeAccess::state(runtime);
@@ -83,15 +84,7 @@ public:
         }
         bool good = true;
         for (const Request kind : {Request::memory, Request::pinned}) {
-            // Twice: what the runtime makes once, for the first call that needs it, stays.
-            std::int64_t requests = 0;
-            for (int i = 0; i < 2; ++i) {
-                const Refusals counted(kind, 0, false);
-                Steps then(false);
-                call_.run(*runtime_, then, in_);
-                requests = counted.asked();
-            }
-            before_ = taken(*runtime_);
+            const std::int64_t requests = warm_up(kind);
             for (const bool all : {false, true}) {
                 good = sweep(kind, requests, all) && good;
             }
@@ -100,6 +93,28 @@ public:
     }
 
 private:
+    /// Requests of the call. Made twice: what the runtime makes once, for the first call that needs it, stays.
+    std::int64_t warm_up(Request kind)
+    {
+        std::int64_t requests = 0;
+        for (int i = 0; i < 2; ++i) {
+            const Refusals counted(kind, 0, false);
+            Steps then(false);
+            call_.run(*runtime_, then, in_);
+            requests = counted.asked();
+            use_small();
+            before_ = taken(*runtime_);
+        }
+        return requests;
+    }
+
+    void use_small()
+    {
+        auto matrix = runtime_->distribute(in_.small.view());
+        multiply(matrix, in_.small, in_);
+        on_vectors(matrix, in_.small, in_, rmsp::Layout::rows);
+    }
+
     bool sweep(Request kind, std::int64_t requests, bool all)
     {
         const auto began = std::chrono::steady_clock::now();
@@ -150,13 +165,12 @@ private:
         try {
             const std::int64_t after = taken(*runtime_);
             expect(after == before_, fmt::format("what is taken, {} bytes and not {},", after, before_).c_str());
-            auto matrix = runtime_->distribute(in_.small.view());
-            multiply(matrix, in_.small, in_);
-            on_vectors(matrix, in_.small, in_, rmsp::Layout::rows);
+            use_small();
         } catch (const std::exception& e) {
             std::fprintf(stderr, "%s: afterwards: %s\n", what.c_str(), e.what());
             outcome.clear();
             runtime_.emplace(open(settings_));
+            (void)warm_up(kind);
         }
         ::alarm(0);
         return outcome;

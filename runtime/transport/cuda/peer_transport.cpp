@@ -16,6 +16,7 @@
 #include "runtime/engine/job_queue.hpp"
 #include "runtime/transport/cuda/cuda_transports.hpp"
 #include "runtime/transport/given_up.hpp"
+#include "runtime/transport/spares.hpp"
 
 namespace rmsp::transport {
 namespace {
@@ -23,45 +24,6 @@ namespace {
 // Most data that a device receives by lines: beyond, that they take a third more of the links costs more than the
 // messages and fences that they spare. (Fitted to exchanges of two H200.)
 constexpr std::int64_t most_by_lines = std::int64_t{2} << 20;
-
-/// What channels of each device have left, for the next ones: memory that peers reach takes long to get and to free,
-/// and multigrid has a dozen matrices. What a peer that gave up may still write there has an epoch that is past.
-class Spares {
-public:
-    explicit Spares(std::size_t devices) : of_(devices), keeps_(devices, 0)
-    {
-        for (auto& blocks : of_) {
-            blocks.reserve(most);
-        }
-    }
-    // On the device's worker.
-    /// Matrices are made of what is on the devices.
-    void keep_from_now_on(int rank) noexcept { keeps_[static_cast<std::size_t>(rank)] = 1; }
-    kernels::DeviceArray<std::byte> take(engine::Worker& worker, std::size_t bytes)
-    {
-        auto& blocks = of_[static_cast<std::size_t>(worker.rank())];
-        const auto found =
-            std::find_if(blocks.begin(), blocks.end(), [&](const auto& block) { return block.size() == bytes; });
-        if (found == blocks.end()) {
-            return {worker.device(), bytes};
-        }
-        kernels::DeviceArray<std::byte> block = std::move(*found);
-        blocks.erase(found);
-        return block;
-    }
-    void leave(int rank, kernels::DeviceArray<std::byte> block) noexcept
-    {
-        auto& blocks = of_[static_cast<std::size_t>(rank)];
-        if (keeps_[static_cast<std::size_t>(rank)] != 0 && block.size() > 0 && blocks.size() < most) {
-            blocks.push_back(std::move(block));  // within what was reserved
-        }
-    }
-
-private:
-    static constexpr std::size_t most = 16;
-    std::vector<std::vector<kernels::DeviceArray<std::byte>>> of_;
-    std::vector<char> keeps_;
-};
 
 /// Devices wait for each other inside their exchange kernels, through words in each other's memory: device i has one
 /// that says that the memory of device j may be used, and one that says that j has used that of i. Ranges are copied by
@@ -313,6 +275,7 @@ public:
         share_pool(worker);
         spares_.keep_from_now_on(worker.rank());
     }
+    void give_back_spares(int rank) noexcept override { spares_.give_back(rank); }
     const volatile std::uint64_t* given_up() const noexcept override
     {
         return kernels_wait_ ? given_up_.word(0) : nullptr;
