@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/engine/device.hpp"
@@ -55,12 +56,22 @@ public:
     kernels::Context context()
     {
         kernels::Context c = device_->context(*stream_);
-        c.memory = pool_.get();
+        if (!streams_swapped_) {
+            c.memory = pool_.get();
+        }
         return c;
     }
     /// A second queue of the device, whose kernels go first where both wait for room. What is queued on it must end
     /// before the end of the task on stream(), through events. Made at the first call.
     Stream& side_stream();
+    /// stream() becomes what side_stream() is, and the other way round. The pool stays in the order of the first one:
+    /// meanwhile memory of context() is the device's.
+    void swap_streams()
+    {
+        side_stream();
+        std::swap(stream_, side_stream_);
+        streams_swapped_ = !streams_swapped_;
+    }
     /// Waits for the Task::done of all tasks that have run.
     void drain() noexcept;
 
@@ -78,6 +89,7 @@ private:
     std::unique_ptr<Stream> stream_;
     std::unique_ptr<kernels::Memory> pool_;
     std::unique_ptr<Stream> side_stream_;
+    bool streams_swapped_ = false;
     std::promise<void> open_;
 
     std::mutex mutex_;
@@ -90,6 +102,18 @@ private:
     std::vector<std::unique_ptr<Event>> events_;  // free ones, this thread only; has room for all that were made
     std::size_t events_made_ = 0;
     std::thread thread_;
+};
+
+/// While it lives, what is queued on the worker's stream() goes to its side stream.
+class OnSideStream {
+public:
+    explicit OnSideStream(Worker& worker) : worker_(worker) { worker_.swap_streams(); }
+    ~OnSideStream() { worker_.swap_streams(); }
+    OnSideStream(const OnSideStream&) = delete;
+    OnSideStream& operator=(const OnSideStream&) = delete;
+
+private:
+    Worker& worker_;
 };
 
 }  // namespace rmsp::engine

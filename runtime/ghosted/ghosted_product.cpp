@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include <core/value_types.hpp>
 #include <kernels/steps/ghosts/ghosts.hpp>
@@ -12,6 +14,49 @@ namespace rmsp::detail {
 
 using distributed::Source;
 using distributed::Target;
+
+namespace {
+
+/// Records on a stream an event that is made when it is needed.
+void record(engine::Worker& worker, std::unique_ptr<engine::Event>& event, engine::Stream& stream)
+{
+    if (!event) {
+        event = worker.device().make_event(false);
+    }
+    stream.record(*event);
+}
+
+/// Has the worker's stream wait for its side stream, at the latest where an error ends the product: nothing is queued
+/// there then that still uses what the caller frees.
+class SideJoin {
+public:
+    SideJoin(engine::Worker& worker, std::unique_ptr<engine::Event>& event) : worker_(worker), event_(event) {}
+    ~SideJoin()
+    {
+        try {
+            join();
+        } catch (...) {
+            // Of a device that is lost; the first error is the one to tell.
+        }
+    }
+    SideJoin(const SideJoin&) = delete;
+    SideJoin& operator=(const SideJoin&) = delete;
+
+    void join()
+    {
+        if (!std::exchange(joined_, true)) {
+            record(worker_, event_, worker_.side_stream());
+            worker_.stream().wait(*event_);
+        }
+    }
+
+private:
+    engine::Worker& worker_;
+    std::unique_ptr<engine::Event>& event_;
+    bool joined_ = false;
+};
+
+}  // namespace
 
 template <class T>
 void GhostedState<T>::prepare_transposed()
@@ -40,20 +85,26 @@ void GhostedState<T>::take_rest_rows(engine::Worker& worker, const VectorState<T
 }
 
 template <class T>
-void GhostedState<T>::give_rest_rows(engine::Worker& worker, const VectorState<T>& x, const VectorState<T>& to,
-                                     sequence::ProductSums* sums)
+void GhostedState<T>::add_rest_rows(engine::Worker& worker, const VectorState<T>& x, const VectorState<T>& y,
+                                    sequence::ProductSums* sums)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     const auto& list = parts->parts[rank].rest_rows;
-    const T* const from = VectorAccess::state(of_rest_rows)->slices[rank];
+    const T* const found = VectorAccess::state(of_rest_rows)->slices[rank];
     const auto n = static_cast<std::int64_t>(list.size());
     if (sums == nullptr || sums->count[rank] == 0 || n == 0) {
-        kernels::put_back(from, list.data(), n, to.slices[rank], worker.context());
+        kernels::add_at(found, list.data(), n, y.slices[rank], worker.context());
         return;
     }
-    kernels::put_back_with(from, list.data(), n, to.slices[rank], x.slices[rank],
-                           sums->places[rank].data() + sums->count[rank], worker.context());
-    sums->count[rank] += kernels::put_back_sums;
+    kernels::add_at_with(found, list.data(), n, y.slices[rank], x.slices[rank],
+                         sums->places[rank].data() + sums->count[rank], worker.context());
+    sums->count[rank] += kernels::add_at_sums;
+}
+
+template <class T>
+bool GhostedState<T>::works_beside(engine::Worker& worker) const
+{
+    return !worker.device().shares_host_memory() && MatrixAccess::state(own)->runtime->devices() == 1;
 }
 
 template <class T>
@@ -76,22 +127,26 @@ void GhostedState<T>::queue_leaving(engine::Worker& worker, engine::Rendezvous& 
 }
 
 template <class T>
+void GhostedState<T>::queue_ghosts(engine::Worker& worker, engine::Rendezvous& meeting, T alpha, bool of_transpose)
+{
+    if (!of_transpose && !ghosts.empty() && !rest_rows.empty()) {
+        distributed::apply_on(*MatrixAccess::state(rest), worker, meeting, alpha, ghosts.source(), T{0},
+                              Target<T>{nullptr, VectorAccess::state(of_rest_rows)}, nullptr, false);
+    }
+}
+
+template <class T>
 void GhostedState<T>::queue_arrived(engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
                                     const std::shared_ptr<VectorState<T>>& x, const std::shared_ptr<VectorState<T>>& y,
                                     bool of_transpose, sequence::ProductSums* sums)
 {
     if (!of_transpose && !ghosts.empty()) {
-        auto& matrix = *MatrixAccess::state(rest);
         if (rest_rows.empty()) {
-            distributed::apply_on(matrix, worker, meeting, alpha, ghosts.source(), T{1}, Target<T>{nullptr, y}, nullptr,
-                                  false);
-            return;
+            distributed::apply_on(*MatrixAccess::state(rest), worker, meeting, alpha, ghosts.source(), T{1},
+                                  Target<T>{nullptr, y}, nullptr, false);
+        } else {
+            add_rest_rows(worker, *x, *y, sums);
         }
-        // In y's own entries, so that they get the bits of a product with all rows.
-        take_rest_rows(worker, *y);
-        distributed::apply_on(matrix, worker, meeting, alpha, ghosts.source(), T{1},
-                              Target<T>{nullptr, VectorAccess::state(of_rest_rows)}, nullptr, false);
-        give_rest_rows(worker, *x, *y, sums);
     }
     if (of_transpose && !sent.empty()) {
         const auto& added = VectorAccess::state(back);
@@ -117,12 +172,6 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
     const bool speaks = worker.rank() == 0;
     const bool on_device = exchange->on_device();
     GhostedPart& part = parts->parts[static_cast<std::size_t>(worker.rank())];
-    const auto record = [&](std::unique_ptr<engine::Event>& event, engine::Stream& stream) {
-        if (!event) {
-            event = worker.device().make_event(false);
-        }
-        stream.record(*event);
-    };
     T* const to_copy = out.data + out.count - copied.size();
     T* const copies = in.data + in.count - copied.size();
     const auto begin_exchange = [&] {
@@ -137,20 +186,37 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
         outside->post([this, &out, &in, of_transpose] { exchange->begin(out.data, in.data, of_transpose); });
     };
 
+    const bool beside = works_beside(worker);
+    std::optional<SideJoin> side_join;
+    const auto aside = [&](const auto& f) {
+        std::optional<engine::OnSideStream> on;
+        if (beside) {
+            on.emplace(worker);
+        }
+        f();
+    };
+
     meeting.arrive_and_wait();
-    queue_leaving(worker, meeting, alpha, x, of_transpose);
+    if (beside) {
+        record(worker, part.begun, worker.stream());
+        worker.side_stream().wait(*part.begun);
+        side_join.emplace(worker, part.came);
+    }
     // A GPU multiplies meanwhile; a host device has done what was queued, and would be late.
     const bool at_once = !on_device && worker.device().shares_host_memory();
+    aside([&] {
+        queue_leaving(worker, meeting, alpha, x, of_transpose);
+        if (on_device && speaks && !copied.empty()) {
+            worker.stream().copy(copies, to_copy, copied.size() * sizeof(T));
+        }
+        if (!at_once && !(on_device && beside)) {
+            record(worker, part.gone, worker.stream());
+        }
+    });
     if (at_once) {
         worker.stream().synchronize();
         begin_exchange();
-    } else if (!on_device) {
-        record(part.gone, worker.stream());
-    } else if (speaks) {
-        if (!copied.empty()) {
-            worker.stream().copy(copies, to_copy, copied.size() * sizeof(T));
-        }
-        record(part.gone, worker.stream());
+    } else if (on_device && speaks && !beside) {
         worker.side_stream().wait(*part.gone);
     }
     auto& inside = *MatrixAccess::state(multiplied());
@@ -168,8 +234,8 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
         // Now, since the device has work: what is queued there first begins all the same once there is room.
         engine::Stream& side = worker.side_stream();
         in_order = outside->exchange_on(*exchange, side.native(), out.data, in.data, of_transpose);
-        if (in_order) {
-            record(part.came, side);
+        if (in_order && !beside) {
+            record(worker, part.came, side);
             worker.stream().wait(*part.came);
         }
     }
@@ -181,6 +247,10 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
         outside->ask([this] { exchange->end(); });
     }
     meeting.arrive_and_wait();
+    aside([&] { queue_ghosts(worker, meeting, alpha, of_transpose); });
+    if (side_join) {
+        side_join->join();
+    }
     queue_arrived(worker, meeting, alpha, x, y, of_transpose, sums);
     meeting.arrive_and_wait();
 }

@@ -22,8 +22,9 @@ namespace rmsp::detail {
 /// What one device has for exchanges.
 struct GhostedPart {
     engine::PinnedBuffer numbers;                  ///< of the first device: all that is sent, then all ghosts
-    std::unique_ptr<engine::Event> gone;           ///< what is sent is there; made when it is needed
-    std::unique_ptr<engine::Event> came;           ///< so are the ghosts; the same
+    std::unique_ptr<engine::Event> begun;          ///< x is there; each event is made when it is needed
+    std::unique_ptr<engine::Event> gone;           ///< what is sent is there
+    std::unique_ptr<engine::Event> came;           ///< so are the ghosts, and what was multiplied by them beside
     kernels::DeviceArray<std::int32_t> rest_rows;  ///< GhostedState::rest_rows of the device, from its first row on
 };
 
@@ -88,17 +89,21 @@ struct GhostedState {
     }
 
 private:
-    /// Queue the parts of queue(): into `out`, and with what came into `in`.
+    /// Whether what leaves and what arrived is worked on beside the product with own columns, on the side stream: that
+    /// of a GPU which has nobody to exchange with there.
+    bool works_beside(engine::Worker& worker) const;
+    /// Queue the parts of queue(): into `out`, with what came into `in` but for y, and into y.
     void queue_leaving(engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
                        const std::shared_ptr<VectorState<T>>& x, bool of_transpose);
+    void queue_ghosts(engine::Worker& worker, engine::Rendezvous& meeting, T alpha, bool of_transpose);
     void queue_arrived(engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
                        const std::shared_ptr<VectorState<T>>& x, const std::shared_ptr<VectorState<T>>& y,
                        bool of_transpose, sequence::ProductSums* sums);
-    /// Copies entries of rows that `rest` has from a vector of all rows, or back.
+    /// Copies entries of rows that `rest` has from a vector of all rows.
     void take_rest_rows(engine::Worker& worker, const VectorState<T>& from);
-    /// With what that adds to the sums that products with own columns have left.
-    void give_rest_rows(engine::Worker& worker, const VectorState<T>& x, const VectorState<T>& to,
-                        sequence::ProductSums* sums);
+    /// Adds what queue_ghosts() found to y, and what that adds to the sums that products with own columns have left.
+    void add_rest_rows(engine::Worker& worker, const VectorState<T>& x, const VectorState<T>& y,
+                       sequence::ProductSums* sums);
 };
 
 struct GhostedAccess {
@@ -155,7 +160,7 @@ public:
         }
         if (!sums_) {
             sums_ = std::make_shared<sequence::ProductSums>(detail::MatrixAccess::state(matrix_->own)->runtime, *y_,
-                                                            kernels::put_back_sums);
+                                                            kernels::add_at_sums);
         }
         return sums_;
     }

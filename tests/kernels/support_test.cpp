@@ -365,7 +365,7 @@ TEST_F(Support, Packs)
     EXPECT_EQ(download(*device_, turned.data(), many.size()), many);
 }
 
-TEST_F(Support, PutsBackAndSumsWhatThatAdds)
+TEST_F(Support, AddsAtListedEntriesAndSumsWhatThatAdds)
 {
     // Small integers, whose sums are exact in any order.
     constexpr std::size_t rows = 300010;
@@ -375,7 +375,7 @@ TEST_F(Support, PutsBackAndSumsWhatThatAdds)
         x[i] = static_cast<double>(i % 13);
         w[i] = static_cast<double>(i % 7) - 3;
     }
-    for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{100003}}) {
+    for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{256}, std::size_t{100003}}) {
         std::vector<std::int32_t> list;
         std::vector<double> in;
         std::vector<double> wanted = x;
@@ -383,20 +383,52 @@ TEST_F(Support, PutsBackAndSumsWhatThatAdds)
         for (std::size_t i = 0; i < n; ++i) {
             const std::size_t at = 3 * i + 1;
             list.push_back(static_cast<std::int32_t>(at));
-            in.push_back(static_cast<double>(i % 5));
-            added += w[at] * (in.back() - wanted[at]);
-            wanted[at] = in.back();
+            in.push_back(static_cast<double>(i % 5) - 1);
+            added += w[at] * in.back();
+            wanted[at] += in.back();
         }
+        const auto count = static_cast<std::int64_t>(n);
         const DeviceArray<std::int32_t> device_list = upload(*device_, list);
         const DeviceArray<double> device_in = upload(*device_, in);
         const DeviceArray<double> device_w = upload(*device_, w);
+        const DeviceArray<double> alone = upload(*device_, x);
+        add_at(device_in.data(), device_list.data(), count, alone.data(), device_->context());
+        EXPECT_EQ(download(*device_, alone.data(), rows), wanted);
         const DeviceArray<double> out = upload(*device_, x);
-        const DeviceArray<double> sums = upload(*device_, std::vector<double>(put_back_sums, -1.0));
-        put_back_with(device_in.data(), device_list.data(), static_cast<std::int64_t>(n), out.data(), device_w.data(),
-                      sums.data(), device_->context());
+        const DeviceArray<double> sums = upload(*device_, std::vector<double>(add_at_sums, -1.0));
+        add_at_with(device_in.data(), device_list.data(), count, out.data(), device_w.data(), sums.data(),
+                    device_->context());
         EXPECT_EQ(download(*device_, out.data(), rows), wanted);
-        const std::vector<double> found = download(*device_, sums.data(), put_back_sums);
+        const std::vector<double> found = download(*device_, sums.data(), add_at_sums);
         EXPECT_EQ(std::accumulate(found.begin(), found.end(), 0.0), added);
+    }
+}
+
+/// Ghosts' sums are added behind products, in floats as well: with the bits of adding, whether sums are left or not.
+TEST_F(Support, AddsTheSameBitsWithAndWithoutSums)
+{
+    constexpr std::size_t n = 5000;
+    std::vector<float> x(n);
+    std::vector<float> in(n);
+    std::vector<std::int32_t> list(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        x[i] = 1.0F / static_cast<float>(i + 3);
+        in[i] = 1.0F / static_cast<float>(2 * i + 7);
+        list[i] = static_cast<std::int32_t>(n - 1 - i);
+    }
+    const DeviceArray<std::int32_t> device_list = upload(*device_, list);
+    const DeviceArray<float> device_in = upload(*device_, in);
+    const DeviceArray<float> alone = upload(*device_, x);
+    const DeviceArray<float> out = upload(*device_, x);
+    const DeviceArray<float> w = upload(*device_, x);
+    const DeviceArray<double> sums(*device_->context().memory, add_at_sums);
+    add_at(device_in.data(), device_list.data(), std::int64_t{n}, alone.data(), device_->context());
+    add_at_with(device_in.data(), device_list.data(), std::int64_t{n}, out.data(), w.data(), sums.data(),
+                device_->context());
+    const std::vector<float> found = download(*device_, alone.data(), n);
+    EXPECT_EQ(found, download(*device_, out.data(), n));
+    for (std::size_t i = 0; i < n; ++i) {
+        ASSERT_EQ(found[n - 1 - i], x[n - 1 - i] + in[i]);
     }
 }
 

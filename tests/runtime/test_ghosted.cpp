@@ -49,11 +49,22 @@ private:
     const bool on_device_;
 };
 
+/// Whose exchanges are waited for at the end of a call.
+class AloneOnLink : public Alone {
+public:
+    explicit AloneOnLink(std::shared_ptr<DeviceLink> link) : link_(std::move(link)) {}
+    void settle() override { link_->end(); }
+
+private:
+    const std::shared_ptr<DeviceLink> link_;
+};
+
 /// The same by a link of the first GPU to itself.
 class LinkedLoopback : public GhostExchange {
 public:
-    LinkedLoopback(std::shared_ptr<DeviceLink> link, std::size_t entries, std::size_t entry_bytes)
-        : link_(std::move(link)), entry_bytes_(entry_bytes)
+    LinkedLoopback(std::shared_ptr<DeviceLink> link, std::size_t entries, std::size_t entry_bytes,
+                   bool in_stream_order = false)
+        : link_(std::move(link)), entry_bytes_(entry_bytes), in_stream_order_(in_stream_order)
     {
         // In two messages, as if of two neighbours.
         const auto count = static_cast<std::int64_t>(entries);
@@ -69,12 +80,18 @@ public:
     {
         link_->begin(stream, parts_, send, parts_, receive, entry_bytes_);
     }
-    void end() override { link_->end(); }
+    void end() override
+    {
+        EXPECT_FALSE(in_stream_order_);
+        link_->end();
+    }
     bool on_device() const override { return true; }
+    bool in_stream_order() const override { return in_stream_order_; }
 
 private:
     const std::shared_ptr<DeviceLink> link_;
     const std::size_t entry_bytes_;
+    const bool in_stream_order_;
     std::vector<GhostNeighbour> parts_;
 };
 
@@ -120,14 +137,15 @@ struct Rows {
     }
 
     GhostedMatrix<T> distribute(Runtime& runtime, std::shared_ptr<GhostExchange> exchange,
-                                const DistributeOptions& options = {}) const
+                                const DistributeOptions& options = {},
+                                std::shared_ptr<Processes> processes = std::make_shared<Alone>()) const
     {
         GhostedRows<T> ghosted;
         ghosted.rows = rows.view();
         ghosted.own_cols = own;
         ghosted.sent = sent;
         ghosted.exchange = std::move(exchange);
-        ghosted.processes = std::make_shared<Alone>();
+        ghosted.processes = std::move(processes);
         return GhostedMatrix<T>(runtime, ghosted, options);
     }
 
@@ -180,10 +198,11 @@ void expect_near(const std::vector<T>& found, const std::vector<double>& wanted)
 /// Products with A and A^T, also of new values. Returns those with A.
 template <class T>
 std::vector<T> check_products(Runtime& runtime, Rows<T> rows, const std::shared_ptr<GhostExchange>& exchange,
-                              DistributeOptions options = {})
+                              DistributeOptions options = {},
+                              const std::shared_ptr<Processes>& processes = std::make_shared<Alone>())
 {
     options.transposed = options.determinism != Determinism::device_count;
-    auto a = rows.distribute(runtime, exchange, options);
+    auto a = rows.distribute(runtime, exchange, options, processes);
     const auto x = random_vector<T>(rows.own, 3);
     const auto y = random_vector<T>(rows.own, 4);
     std::vector<T> all;
@@ -278,6 +297,10 @@ TEST_P(Ghosted, ProductsByALinkOfGpus)
         const auto gpu = check_products(
             runtime, rows, std::make_shared<LinkedLoopback>(link, rows.sent.size(), sizeof(double)), options);
         EXPECT_EQ(host, gpu);
+        const auto in_order = check_products(
+            runtime, rows, std::make_shared<LinkedLoopback>(link, rows.sent.size(), sizeof(double), true), options,
+            std::make_shared<AloneOnLink>(link));
+        EXPECT_EQ(host, in_order);
         const Rows<float> floats(4000, stride);
         check_products(runtime, floats, std::make_shared<LinkedLoopback>(link, floats.sent.size(), sizeof(float)));
     }

@@ -4,6 +4,7 @@
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_launch.cuh>
 #include <kernels/cuda_primitives.cuh>
 #include <kernels/steps/ghosts/ghosts.hpp>
 
@@ -175,22 +176,24 @@ __global__ void __launch_bounds__(threads) pack_kernel(const T* x, const std::in
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads) put_back_kernel(const T* in, const std::int32_t* list, std::int64_t n, T* x)
+__global__ void __launch_bounds__(threads) add_at_kernel(const T* in, const std::int32_t* list, std::int64_t n, T* x)
 {
+    wait_for_kernel_before();
     for (std::int64_t i = first_index(); i < n; i += index_stride()) {
-        x[list[i]] = in[i];
+        x[list[i]] += in[i];
     }
 }
 
 template <class T>
 __global__ void __launch_bounds__(threads)
-    put_back_with_kernel(const T* in, const std::int32_t* list, std::int64_t n, T* x, const T* w, double* sums)
+    add_at_with_kernel(const T* in, const std::int32_t* list, std::int64_t n, T* x, const T* w, double* sums)
 {
     __shared__ double of_warps[threads / 32];
+    wait_for_kernel_before();
     double sum = 0;
     for (std::int64_t i = first_index(); i < n; i += index_stride()) {
         const std::int32_t at = list[i];
-        const T value = in[i];
+        const T value = x[at] + in[i];
         sum += static_cast<double>(w[at]) * (static_cast<double>(value) - static_cast<double>(x[at]));
         x[at] = value;
     }
@@ -310,20 +313,20 @@ void pack(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Co
 }
 
 template <class T>
-void put_back(const T* in, const std::int32_t* list, std::int64_t n, T* x, const Context& context)
+void add_at(const T* in, const std::int32_t* list, std::int64_t n, T* x, const Context& context)
 {
     if (n > 0) {
-        put_back_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(in, list, n, x);
-        RMSP_CUDA_CHECK_LAUNCH("put_back");
+        launch_early("add_at", add_at_kernel<T>, dim3(grid_for(n, context)), threads, stream_of(context), in, list, n,
+                     x);
     }
 }
 
 template <class T>
-void put_back_with(const T* in, const std::int32_t* list, std::int64_t n, T* x, const T* w, double* sums,
-                   const Context& context)
+void add_at_with(const T* in, const std::int32_t* list, std::int64_t n, T* x, const T* w, double* sums,
+                 const Context& context)
 {
-    put_back_with_kernel<<<put_back_sums, threads, 0, stream_of(context)>>>(in, list, n, x, w, sums);
-    RMSP_CUDA_CHECK_LAUNCH("put_back_with");
+    launch_early("add_at_with", add_at_with_kernel<T>, dim3(add_at_sums), threads, stream_of(context), in, list, n, x,
+                 w, sums);
 }
 
 }  // namespace
@@ -335,7 +338,7 @@ RMSP_ROW(Ghosts, cuda, .clear_words = cuda::ghosts::clear_words, .add_outside = 
          .renumber_columns = cuda::ghosts::renumber_columns, .restore_columns = cuda::ghosts::restore_columns,
          .list_columns = cuda::ghosts::list_columns)
 
-RMSP_VALUE_ROW(GhostValues, cuda, .pack = cuda::ghosts::pack<T>, .put_back = cuda::ghosts::put_back<T>,
-               .put_back_with = cuda::ghosts::put_back_with<T>)
+RMSP_VALUE_ROW(GhostValues, cuda, .pack = cuda::ghosts::pack<T>, .add_at = cuda::ghosts::add_at<T>,
+               .add_at_with = cuda::ghosts::add_at_with<T>)
 
 }  // namespace rmsp::kernels

@@ -88,24 +88,24 @@ inline constexpr Step renumber_columns{&Ghosts::renumber_columns, "renumber_colu
 inline constexpr Step restore_columns{&Ghosts::restore_columns, "restore_columns"};
 inline constexpr Step list_columns{&Ghosts::list_columns, "list_columns"};
 
-/// Into how many sums put_back_with() adds, whatever the device, so that they have the same bits everywhere.
-inline constexpr int put_back_sums = 128;
+/// Into how many sums add_at_with() adds, whatever the device, so that they have the same bits everywhere.
+inline constexpr int add_at_sums = 128;
 
 template <class T>
 struct GhostValues {
     /// out[i] = x[list[i]]
     void (*pack)(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Context& context) = nullptr;
-    /// x[list[i]] = in[i]; no entry is listed twice
-    void (*put_back)(const T* in, const std::int32_t* list, std::int64_t n, T* x, const Context& context) = nullptr;
-    /// The same, and sums[k], k < put_back_sums: all together the sum of w[list[i]] times what is added to x[list[i]].
-    void (*put_back_with)(const T* in, const std::int32_t* list, std::int64_t n, T* x, const T* w, double* sums,
-                          const Context& context) = nullptr;
+    /// x[list[i]] += in[i]; no entry is listed twice
+    void (*add_at)(const T* in, const std::int32_t* list, std::int64_t n, T* x, const Context& context) = nullptr;
+    /// The same, and sums[k], k < add_at_sums: all together the sum of w[list[i]] times what is added to x[list[i]].
+    void (*add_at_with)(const T* in, const std::int32_t* list, std::int64_t n, T* x, const T* w, double* sums,
+                        const Context& context) = nullptr;
 
     static const GhostValues& host();
     static const GhostValues& cuda();
 };
 RMSP_VALUE_STEP(GhostValues, pack);
-RMSP_VALUE_STEP(GhostValues, put_back);
-RMSP_VALUE_STEP(GhostValues, put_back_with);
+RMSP_VALUE_STEP(GhostValues, add_at);
+RMSP_VALUE_STEP(GhostValues, add_at_with);
 
 }  // namespace rmsp::kernels

@@ -132,25 +132,26 @@ void pack(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Co
 }
 
 template <class T>
-void put_back(const T* in, const std::int32_t* list, std::int64_t n, T* x, const Context& context)
+void add_at(const T* in, const std::int32_t* list, std::int64_t n, T* x, const Context& context)
 {
 #pragma omp parallel for num_threads(std::max(context.threads, 1))
     for (std::int64_t i = 0; i < n; ++i) {
-        x[list[i]] = in[i];
+        x[list[i]] += in[i];
     }
 }
 
 template <class T>
-void put_back_with(const T* in, const std::int32_t* list, std::int64_t n, T* x, const T* w, double* sums,
-                   const Context& context)
+void add_at_with(const T* in, const std::int32_t* list, std::int64_t n, T* x, const T* w, double* sums,
+                 const Context& context)
 {
 #pragma omp parallel for num_threads(std::max(context.threads, 1))
-    for (int k = 0; k < put_back_sums; ++k) {
+    for (int k = 0; k < add_at_sums; ++k) {
         double sum = 0;
-        for (std::int64_t i = k; i < n; i += put_back_sums) {
+        for (std::int64_t i = k; i < n; i += add_at_sums) {
             const std::int32_t at = list[i];
-            sum += static_cast<double>(w[at]) * (static_cast<double>(in[i]) - static_cast<double>(x[at]));
-            x[at] = in[i];
+            const T value = x[at] + in[i];
+            sum += static_cast<double>(w[at]) * (static_cast<double>(value) - static_cast<double>(x[at]));
+            x[at] = value;
         }
         sums[k] = sum;
     }
@@ -164,7 +165,6 @@ RMSP_ROW(Ghosts, host, .clear_words = host::clear_words, .add_outside = host::ad
          .take_columns = host::take_columns, .renumber_columns = host::renumber_columns,
          .restore_columns = host::restore_columns, .list_columns = host::list_columns)
 
-RMSP_VALUE_ROW(GhostValues, host, .pack = host::pack<T>, .put_back = host::put_back<T>,
-               .put_back_with = host::put_back_with<T>)
+RMSP_VALUE_ROW(GhostValues, host, .pack = host::pack<T>, .add_at = host::add_at<T>, .add_at_with = host::add_at_with<T>)
 
 }  // namespace rmsp::kernels
