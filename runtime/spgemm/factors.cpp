@@ -108,12 +108,7 @@ std::vector<std::int64_t> ResidentFactor<T>::entries_before(RuntimeState& runtim
             for (std::size_t i = 0; i < rows.size(); ++i) {
                 const std::int64_t row = rows[i] - first_rows[rank];
                 if (row >= 0 && rows[i] < first_rows[rank + 1]) {
-                    before[i] = slices[rank] + parts[rank].row_ptr.visit([&](const auto* p) -> std::int64_t {
-                        std::remove_cvref_t<decltype(*p)> pointer = 0;
-                        worker.device().download(worker.stream(), &pointer, p + row, sizeof pointer);
-                        worker.stream().synchronize();
-                        return pointer;
-                    });
+                    before[i] = slices[rank] + pointer_at(worker, parts[rank].row_ptr, row);
                 }
             }
         })

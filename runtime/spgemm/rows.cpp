@@ -243,6 +243,16 @@ void upload_values(engine::Worker& worker, IndexView row_ptr, const RowSelection
     upload_entries(worker, row_ptr, selection, from, to);
 }
 
+std::int64_t pointer_at(engine::Worker& worker, IndexView row_ptr, std::int64_t row)
+{
+    return row_ptr.visit([&](const auto* p) -> std::int64_t {
+        std::remove_cvref_t<decltype(*p)> pointer = 0;
+        worker.device().download(worker.stream(), &pointer, p + row, sizeof pointer);
+        worker.stream().synchronize();
+        return pointer;
+    });
+}
+
 #define RMSP_INSTANTIATE(T)                                                                                            \
     template RowSelection select_rows(const CsrView<T>&, std::int64_t, std::int64_t, const CsrView<T>&, int);          \
     template RowSelection consecutive(const CsrView<T>&, std::int64_t, std::int64_t);                                  \

@@ -91,6 +91,9 @@ void upload_a(engine::Worker& worker, engine::MemoryBudget& memory, const CsrVie
 template <class T>
 void upload_values(engine::Worker& worker, IndexView row_ptr, const RowSelection& selection, const T* from, T* to);
 
+/// One of the row pointers in the device's memory; waits.
+std::int64_t pointer_at(engine::Worker& worker, IndexView row_ptr, std::int64_t row);
+
 /// Rows of a factor on one device.
 template <class T>
 struct FactorPart {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 
 #include "core/value_types.hpp"
 #include "runtime/matrix/matrix_state.hpp"
+#include "runtime/matrix/part_columns.hpp"
 #include "runtime/node/node.hpp"
 #include "runtime/spgemm/part.hpp"
 
@@ -36,29 +36,11 @@ std::int64_t rows_each(std::int64_t rows, std::int64_t slabs)
     return std::max<std::int64_t>((rows - 1) / slabs + 1, 1);
 }
 
-/// One of the device's row pointers; waits.
-std::int64_t pointer_at(engine::Worker& worker, IndexView row_ptr, std::int64_t row)
-{
-    return row_ptr.visit([&](const auto* p) -> std::int64_t {
-        std::remove_cvref_t<decltype(*p)> pointer = 0;
-        worker.device().download(worker.stream(), &pointer, p + row, sizeof pointer);
-        worker.stream().synchronize();
-        return pointer;
-    });
-}
-
 /// The columns that occur, and all between them; waits.
 transport::Range extent(engine::Worker& worker, const std::int32_t* columns, std::int64_t n)
 {
-    if (n == 0) {
-        return {};
-    }
-    const kernels::DeviceArray<std::int32_t> there(*worker.context().memory, 2);
-    kernels::index_extent(columns, n, there.data(), worker.context());
-    std::int32_t found[2] = {0, 0};
-    worker.device().download(worker.stream(), found, there.data(), sizeof found);
-    worker.stream().synchronize();
-    return {found[0], std::int64_t{found[1]} + 1};
+    const kernels::IndexRange found = distributed::PartColumns(worker, columns, 0).extent({0, n});
+    return {found.first, found.end};
 }
 
 /// C = A B on the device, all of it.
