@@ -31,7 +31,6 @@ struct Options {
     int steps = 20;
     int repeat = 3;
     double tolerance = 1e-8;
-    std::int64_t memory_limit = 0;
     std::string matrices;
     std::string json;
 };
@@ -145,7 +144,6 @@ Json measured(const Options& options, const MultigridCase& problem, const std::s
 {
     rmsp::RuntimeOptions runtime_options = rmsp::RuntimeOptions::from_environment({});
     runtime_options.devices = devices;
-    runtime_options.memory_limit = options.memory_limit;
     rmsp::Runtime runtime(runtime_options);
     rmsp::DistributeOptions distribute;
     distribute.expected_applies = 1000;
@@ -248,7 +246,6 @@ int main(int argc, char** argv)
     app.add_option("--steps", options.steps, "time steps; 0: none");
     app.add_option("--repeat", options.repeat, "set-ups and solves, of which the fastest and the median are told");
     app.add_option("--tolerance", options.tolerance, "relative");
-    app.add_option("--memory-limit", options.memory_limit, "bytes of each device, as runtime.memory_limit");
     app.add_option("--matrices", options.matrices, "folder to write the matrices and right-hand sides into");
     app.add_option("--json", options.json, "file; default: standard output");
     CLI11_PARSE(app, argc, argv);

@@ -23,7 +23,8 @@ constexpr double most_race_share = 0.125;
 // Nor is one whose format takes more than this share of the memory that is still free: until the race is decided,
 // vectors and other matrices need some as well.
 constexpr double most_memory_share = 0.25;
-// Losers that hold more than this share of it are not kept until applies have decided the race: it is run at once.
+// Runners that together hold more than this share of it are not kept until applies have decided the race, which may be
+// long after other matrices wanted the memory: it is run at once.
 constexpr double most_held_share = 1.0 / 32;
 // A host device's team of threads takes as long to wake as one of them to multiply so many nonzeros, a row counted as
 // four. It sleeps unless another product has just ended, as more threads are open than the machine has cores: those of

@@ -64,9 +64,9 @@ void GalerkinProduct<T>::compute()
                                                                MatrixAccess::state(p_), options().determinism);
         slabs_ = in_slabs_->slabs();
     };
-    if ((spgemm::slabs_for(*MatrixAccess::state(r_), *MatrixAccess::state(a_), *MatrixAccess::state(p_)) == 1 &&
-         tries(as_a_whole)) ||
-        tries(in_slabs)) {
+    const bool fits =
+        spgemm::slabs_for(*MatrixAccess::state(r_), *MatrixAccess::state(a_), *MatrixAccess::state(p_)) == 1;
+    if ((fits && tries(as_a_whole)) || tries(in_slabs)) {
         return;
     }
     // In runs of rows that are on the host.

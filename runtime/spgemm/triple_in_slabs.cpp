@@ -11,9 +11,10 @@
 #include <kernels/steps/support/support.hpp>
 
 #include "core/value_types.hpp"
-#include "runtime/matrix/matrix_state.hpp"
 #include "runtime/matrix/part_columns.hpp"
 #include "runtime/node/node.hpp"
+#include "runtime/spgemm/entries_on_devices.hpp"
+#include "runtime/spgemm/matrix_factor.hpp"
 #include "runtime/spgemm/part.hpp"
 
 namespace rmsp::spgemm {
@@ -22,8 +23,7 @@ namespace {
 /// Bytes that a product of A P takes at the most crowded moment: its share of A P, of what finds the structures of A P
 /// and of R (A P), and of C. The 7-point Laplacian takes 19 on an H100.
 constexpr std::int64_t bytes_a_product = 24;
-/// Products of A P that count as one slab at most: positions in A P are numbers of 32 bits, and it has half as many
-/// entries as products or fewer.
+/// Products of A P that are computed at once at most, whatever the room: of more it was never tried.
 constexpr std::int64_t most_products = std::int64_t{1} << 32;
 /// Slabs take so much of the room that there is. Few are faster: where they meet, rows are multiplied twice.
 constexpr std::int64_t share_of_room = 3;
@@ -240,9 +240,7 @@ void TripleInSlabs<T>::clear_slab()
     runtime_
         ->submit([&](engine::Worker& worker, engine::Rendezvous&) {
             OnDevice& device = *devices_[static_cast<std::size_t>(worker.rank())];
-            device.r = {};
-            device.a = {};
-            device.p = {};
+            device.forget_factors();
             device.made = {};
         })
         .get();
@@ -335,9 +333,7 @@ void TripleInSlabs<T>::multiply(engine::Worker& worker, const Sources& from)
         worker.stream().copy(c.row_ptr.data(), rap.operation->row_ptr(),
                              (static_cast<std::size_t>(c.rows) + 1) * sizeof(std::int64_t));
     }
-    device.r = {};
-    device.a = {};
-    device.p = {};
+    device.forget_factors();
     worker.stream().synchronize();
 }
 
@@ -387,24 +383,18 @@ void TripleInSlabs<T>::join(engine::Worker& worker)
 template <class T>
 std::int64_t slabs_for(const MatrixState<T>& r, const MatrixState<T>& a, const MatrixState<T>& p)
 {
-    RuntimeState& runtime = *r.runtime;
-    std::vector<std::int64_t> room(static_cast<std::size_t>(runtime.devices()));
-    runtime
-        .submit([&](engine::Worker& worker, engine::Rendezvous&) {
-            room[static_cast<std::size_t>(worker.rank())] = worker.device().room();
-        })
-        .get();
     const double products_an_entry =
         static_cast<double>(p.plan.nnz) / static_cast<double>(std::max<std::int64_t>(p.plan.rows, 1)) *
         static_cast<double>(a.plan.nnz) / static_cast<double>(std::max<std::int64_t>(r.plan.nnz, 1));
     double slabs = 1;
-    for (std::size_t rank = 0; rank < room.size(); ++rank) {
-        const double products = products_an_entry * static_cast<double>(r.plan.partition.parts[rank].nnz());
-        const double bytes = products * bytes_a_product;
-        const auto there = static_cast<double>(room[rank]);
-        if ((room[rank] > 0 && bytes > there) || products > static_cast<double>(most_products)) {
-            slabs = std::max({slabs, products / static_cast<double>(most_products),
-                              room[rank] > 0 ? bytes / there * share_of_room : 0.0});
+    for (int rank = 0; rank < r.runtime->devices(); ++rank) {
+        const auto nnz = static_cast<double>(r.plan.partition.parts[static_cast<std::size_t>(rank)].nnz());
+        const double products = products_an_entry * nnz;
+        const auto room = static_cast<double>(r.runtime->memory->room(rank));  // 0: not known
+        const double of_room = room > 0 ? products * bytes_a_product / room : 0;
+        const double of_most = products / static_cast<double>(most_products);
+        if (of_room > 1 || of_most > 1) {
+            slabs = std::max({slabs, of_most, of_room * share_of_room});
         }
     }
     return static_cast<std::int64_t>(std::ceil(std::min(slabs, static_cast<double>(most_slabs))));

@@ -5,11 +5,12 @@
 #include <vector>
 
 #include "runtime/engine/task.hpp"
-#include "runtime/spgemm/entries_on_devices.hpp"
+#include "runtime/matrix/matrix_state.hpp"
 #include "runtime/spgemm/factors.hpp"
-#include "runtime/spgemm/matrix_factor.hpp"
 
 namespace rmsp::spgemm {
+
+using detail::MatrixState;
 
 /// C = R A P of distributed matrices, computed once and in slabs of rows, all on the devices: for factors of which A P
 /// has no room. Each device makes the rows of C for which it has those of R. For each slab of them it copies the rows
@@ -20,7 +21,7 @@ template <class T>
 class TripleInSlabs final : public ResidentFactor<T> {
 public:
     /// Computes C; blocks. Not on a worker.
-    /// \param slabs  of the rows of each device, to begin with: halved where there is no room; 0: by the room there is
+    /// \param slabs  of the rows of each device, to begin with; twice as many where one has no room; 0: slabs_for()
     /// \throws Error(out_of_memory) if not even small slabs have room; Error(usage) as matrix_factor()
     TripleInSlabs(const std::shared_ptr<MatrixState<T>>& r, const std::shared_ptr<MatrixState<T>>& a,
                   const std::shared_ptr<MatrixState<T>>& p, Determinism determinism, std::int64_t slabs = 0);
@@ -55,6 +56,13 @@ private:
         Slab made;
         std::vector<Slab> all;  ///< made before
         Slab c;                 ///< all of them
+
+        void forget_factors()
+        {
+            r = {};
+            a = {};
+            p = {};
+        }
     };
     struct Sources;
 
@@ -72,7 +80,7 @@ private:
 };
 
 /// In how many slabs R A P is best computed, by the room that the devices have now and the products that rows have on
-/// average; 1: as a whole. Blocks.
+/// average; 1: as a whole.
 template <class T>
 std::int64_t slabs_for(const MatrixState<T>& r, const MatrixState<T>& a, const MatrixState<T>& p);
 

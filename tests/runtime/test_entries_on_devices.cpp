@@ -18,16 +18,8 @@
 namespace rmsp::test {
 namespace {
 
-class EntriesOnDevices : public testing::TestWithParam<Machine> {
+class EntriesOnDevices : public RuntimeTest {
 protected:
-    void SetUp() override
-    {
-        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
-            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
-        }
-        runtime_ = std::make_unique<Runtime>(options_for(GetParam()));
-    }
-
     /// Where parts of rows may begin: even ones, all rows on the last device, and on the first.
     std::vector<std::vector<std::int64_t>> cuts(std::int64_t rows) const
     {
@@ -40,8 +32,6 @@ protected:
         }
         return cuts;
     }
-
-    std::unique_ptr<Runtime> runtime_;
 };
 
 TEST_P(EntriesOnDevices, AreCutAnywhere)

@@ -27,16 +27,8 @@ DistributeOptions whole_rows()
     return options;
 }
 
-class TripleInSlabs : public testing::TestWithParam<Machine> {
+class TripleInSlabs : public RuntimeTest {
 protected:
-    void SetUp() override
-    {
-        if (GetParam().gpus > 0 && !have_gpus(GetParam().gpus)) {
-            GTEST_SKIP() << "needs " << GetParam().gpus << " GPU(s)";
-        }
-        runtime_ = std::make_unique<Runtime>(options_for(GetParam()));
-    }
-
     template <class T>
     static const std::shared_ptr<detail::MatrixState<T>>& state(const DistributedMatrix<T>& matrix)
     {
@@ -62,8 +54,6 @@ protected:
         EXPECT_EQ(columns_of(got), columns_of(expected));
         EXPECT_EQ(got.values, expected.values);
     }
-
-    std::unique_ptr<Runtime> runtime_;
 };
 
 TEST_P(TripleInSlabs, OfRowsThatAreNear)
