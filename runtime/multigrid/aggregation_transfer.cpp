@@ -12,6 +12,7 @@
 #include "core/value_types.hpp"
 #include "runtime/matrix/update.hpp"
 #include "runtime/multigrid/device_transfer.hpp"
+#include "runtime/multigrid/joint_aggregates.hpp"
 #include "runtime/multigrid/power_method.hpp"
 #include "runtime/multigrid/transposed.hpp"
 #include "runtime/node/per_device.hpp"
@@ -38,7 +39,8 @@ struct OfDevice {
 };
 
 /// P and R of aggregates, each of whose rows is made where the matrix has it. Which rows become roots is decided in the
-/// order of all rows: on the first device, which gets the pattern of A for as long.
+/// order of all rows: by all devices together where they reach each other's memory, else on the first one, which gets
+/// the pattern of A for as long.
 template <class T>
 class AggregationTransfer final : public Transfer<T> {
 public:
@@ -68,8 +70,17 @@ public:
     {
         std::vector<char> canonical(devices_);
         coarse_rows_ = -1;
-        spgemm::RowsOnFirstDevice<T> to_first(*a_->runtime, *a_held_, a_->plan.cols);
-        spgemm::SliceExchange marks(*a_->runtime, a_held_->slices, first_device_gets(a_held_->slices.back()));
+        const bool together = a_->plan.devices > 1 && JointAggregates::possible(*a_->runtime);
+        JointAggregates joint(*a_->runtime);
+        std::optional<spgemm::RowsOnFirstDevice<T>> to_first;
+        std::optional<spgemm::SliceExchange> marks;
+        std::optional<spgemm::SliceExchange> numbers;
+        if (together) {
+            numbers.emplace(*a_->runtime, a_held_->first_rows, first_device_gets(rows()));
+        } else {
+            to_first.emplace(*a_->runtime, *a_held_, a_->plan.cols);
+            marks.emplace(*a_->runtime, a_held_->slices, first_device_gets(a_held_->slices.back()));
+        }
         on_devices([&](engine::Worker& worker, engine::Rendezvous& meeting, std::size_t rank) {
             const kernels::Context context = worker.context();
             OfDevice<T>& own = held_.parts[rank];
@@ -80,17 +91,34 @@ public:
                 return;
             }
             find_strong(worker, meeting, rank);
-            if (a_->plan.devices == 1) {
+            if (together) {
+                const kernels::CsrShard<T> a = shard(rank);
+                const DeviceArray<std::int32_t> number(*context.memory, static_cast<std::size_t>(a.rows));
+                const std::int64_t found =
+                    joint.find(worker, meeting, unnumbered(a, first_row(rank), own.strong, number));
+                if (found >= 0) {
+                    if (rank == 0) {
+                        own.number = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(rows()));
+                    }
+                    numbers->gather(worker, meeting, static_cast<const std::int32_t*>(number.data()),
+                                    own.number.data());
+                }
                 if (rank == 0) {
-                    find_aggregates(shard(rank), own.strong, context);
+                    coarse_rows_ = found;
                 }
                 return;
             }
-            const spgemm::DeviceRows<T> pattern = to_first.bring(worker, meeting, false);
-            const DeviceArray<std::uint8_t> all(*context.memory, static_cast<std::size_t>(marks.size(worker.rank())));
-            marks.gather(worker, meeting, static_cast<const std::uint8_t*>(own.strong.data()), all.data());
+            if (a_->plan.devices == 1) {
+                if (rank == 0) {
+                    find_alone(shard(rank), own.strong, context);
+                }
+                return;
+            }
+            const spgemm::DeviceRows<T> pattern = to_first->bring(worker, meeting, false);
+            const DeviceArray<std::uint8_t> all(*context.memory, static_cast<std::size_t>(marks->size(worker.rank())));
+            marks->gather(worker, meeting, static_cast<const std::uint8_t*>(own.strong.data()), all.data());
             if (rank == 0) {
-                find_aggregates(pattern.shard, all, context);
+                find_alone(pattern.shard, all, context);
             }
         });
         if (coarse_rows_ >= 0) {
@@ -265,17 +293,27 @@ private:
         kernels::strong_entries(a, first_row(rank), true, coarsener_.threshold, row_zero(rank, diagonal),
                                 row_zero(rank, largest), own.strong.data(), context);
     }
-    /// On the first device. \param marks  of the entries of `pattern`, all of A
-    void find_aggregates(const kernels::CsrShard<T>& pattern, const DeviceArray<std::uint8_t>& marks,
-                         const kernels::Context& context)
+    static kernels::AggregatePart unnumbered(const kernels::CsrShard<T>& a, std::int64_t first_row,
+                                             const DeviceArray<std::uint8_t>& marks,
+                                             const DeviceArray<std::int32_t>& number)
     {
-        const DeviceArray<std::uint8_t> alike(*context.memory, marks.size());
-        if (kernels::symmetrise(pattern.rows, pattern.row_ptr, pattern.col_idx, marks.data(), alike.data(), context)) {
-            OfDevice<T>& own = held_.parts.front();
-            own.number = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(rows()));
-            coarse_rows_ = kernels::aggregates(pattern.rows, pattern.row_ptr, pattern.col_idx, alike.data(),
-                                               own.number.data(), context);
-        }
+        kernels::AggregatePart part;
+        part.first_row = first_row;
+        part.rows = a.rows;
+        part.nnz = a.nnz;
+        part.row_ptr = a.row_ptr;
+        part.col_idx = a.col_idx;
+        part.strong = marks.data();
+        part.number = number.data();
+        return part;
+    }
+    /// On the first device. \param marks  of the entries of `pattern`, all of A
+    void find_alone(const kernels::CsrShard<T>& pattern, const DeviceArray<std::uint8_t>& marks,
+                    const kernels::Context& context)
+    {
+        OfDevice<T>& own = held_.parts.front();
+        own.number = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(rows()));
+        coarse_rows_ = find_aggregates(unnumbered(pattern, 0, marks, own.number), context);
     }
     /// P before it is smoothed, on the first device, which has the numbers of all rows; then what the others need.
     void make_tentative(const matrix::NearNullspace& near)

@@ -4,15 +4,16 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <kernels/steps/blas1/blas1.hpp>
+#include <kernels/steps/coarsening/aggregates.hpp>
 #include <kernels/steps/coarsening/coarsening.hpp>
 #include <rmsp/io.hpp>
 
+#include "all_rows.hpp"
 #include "device_csr.hpp"
 #include "matrices.hpp"
 #include "matrix/aggregation.hpp"
@@ -26,19 +27,6 @@ namespace rmsp::kernels::test {
 namespace {
 
 class CoarseningSteps : public DeviceTest<> {};
-
-HostCsr<double> host_csr(const CsrMatrix<double>& a)
-{
-    HostCsr<double> out;
-    out.rows = a.rows;
-    out.cols = a.cols;
-    out.row_ptr.assign(a.row_ptr.begin(), a.row_ptr.end());
-    for (std::int64_t k = 0; k < a.nnz(); ++k) {
-        out.col_idx.push_back(static_cast<std::int32_t>(a.col_idx[k]));
-    }
-    out.values.assign(a.values.begin(), a.values.end());
-    return out;
-}
 
 /// strong_entries() of all rows.
 void mark_strong(const CsrShard<double>& a, bool symmetric, double threshold, std::uint8_t* marks,
@@ -66,6 +54,7 @@ TEST(CoarseningTables, HaveABodyForEachStep)
         GTEST_SKIP() << "needs a build with CUDA";
     }
     expect_all_steps<Coarsenings>();
+    expect_all_steps<Aggregations>();
     expect_all_steps<Strengths<float>>();
     expect_all_steps<Strengths<double>>();
     expect_all_steps<Prolongations<float>>();
@@ -95,13 +84,10 @@ TEST_F(CoarseningSteps, AreThoseOfTheHost)
                           points.count);
                 EXPECT_EQ(download(*device_, number.data(), n),
                           std::vector<std::int32_t>(points.number.begin(), points.number.end()));
-                const DeviceArray<std::uint8_t> alike(*context.memory, strong.size());
-                ASSERT_TRUE(
-                    symmetrise(a.rows, there.shard.row_ptr, there.shard.col_idx, marks.data(), alike.data(), context));
+                const AllRows all(there.shard, marks, number, context);
+                ASSERT_TRUE(symmetrise(all.parts, context));
                 const matrix::Coarsening groups = matrix::aggregates(matrix::symmetrised(graph));
-                EXPECT_EQ(
-                    aggregates(a.rows, there.shard.row_ptr, there.shard.col_idx, alike.data(), number.data(), context),
-                    groups.count);
+                EXPECT_EQ(aggregates(all.parts, context), groups.count);
                 EXPECT_EQ(download(*device_, number.data(), n),
                           std::vector<std::int32_t>(groups.number.begin(), groups.number.end()));
                 const auto t = matrix::tentative(groups, 1, matrix::constants(a.rows, 1));
@@ -114,60 +100,6 @@ TEST_F(CoarseningSteps, AreThoseOfTheHost)
             }
         }
     }
-}
-
-TEST_F(CoarseningSteps, AggregatesAroundAHubAreThoseOfTheHost)
-{
-    CsrMatrix<double> a;
-    a.rows = a.cols = 5000;
-    HostVector<std::int64_t> row_ptr{0};
-    HostVector<std::int32_t> col_idx;
-    for (std::int64_t row = 0; row < a.rows; ++row) {
-        std::set<std::int64_t> columns;
-        for (const std::int64_t distance : {1, 40, 2500}) {
-            columns.insert((row + distance) % a.rows);
-            columns.insert((row + a.rows - distance) % a.rows);
-        }
-        for (std::int64_t other = 0; row == 1234 && other < a.rows; other += 3) {
-            columns.insert(other);
-        }
-        if (row % 3 == 0) {
-            columns.insert(1234);
-        }
-        columns.erase(row);
-        for (const std::int64_t column : columns) {
-            col_idx.push_back(static_cast<std::int32_t>(column));
-        }
-        row_ptr.push_back(static_cast<std::int64_t>(col_idx.size()));
-    }
-    a.row_ptr = row_ptr;
-    a.col_idx = col_idx;
-    a.values.assign(col_idx.size(), -1.0);
-    const Context& context = device_->context();
-    const DeviceCsr<double> there(*device_, host_csr(a), Offsets::i64);
-    const DeviceArray<std::uint8_t> marks =
-        upload(*device_, std::vector<std::uint8_t>(a.col_idx.size(), matrix::mark::strong));
-    const DeviceArray<std::int32_t> number(*context.memory, static_cast<std::size_t>(a.rows));
-    const matrix::Coarsening groups =
-        matrix::aggregates(matrix::strong_graph(a.view(), download(*device_, marks.data(), marks.size())));
-    EXPECT_EQ(aggregates(a.rows, there.shard.row_ptr, there.shard.col_idx, marks.data(), number.data(), context),
-              groups.count);
-    EXPECT_EQ(download(*device_, number.data(), number.size()),
-              std::vector<std::int32_t>(groups.number.begin(), groups.number.end()));
-}
-
-TEST_F(CoarseningSteps, NamesEdgesWithoutACounterpart)
-{
-    CsrMatrix<double> a;
-    a.rows = a.cols = 3;
-    a.row_ptr = HostVector<std::int64_t>{0, 1, 2, 3};
-    a.col_idx = HostVector<std::int32_t>{1, 2, 1};
-    a.values.assign(3, -1.0);
-    const Context& context = device_->context();
-    const DeviceCsr<double> there(*device_, host_csr(a), Offsets::i32);
-    const DeviceArray<std::uint8_t> marks = upload(*device_, std::vector<std::uint8_t>(3, matrix::mark::strong));
-    const DeviceArray<std::uint8_t> alike(*context.memory, 3);
-    EXPECT_FALSE(symmetrise(a.rows, there.shard.row_ptr, there.shard.col_idx, marks.data(), alike.data(), context));
 }
 
 TEST_F(CoarseningSteps, StatisticsOfRowsAreThoseOfTheHost)
@@ -192,17 +124,6 @@ TEST_F(CoarseningSteps, StatisticsOfRowsAreThoseOfTheHost)
         }
     }
     EXPECT_EQ(statistics_of_rows(0, IndexView(), device_->context()).rows, 0);
-}
-
-TEST_F(CoarseningSteps, LeaveALongLineToTheHost)
-{
-    const auto a = stencil7<double>(100000, 1, 1, {.values = ValueKind::poisson});
-    const DeviceCsr<double> there(*device_, host_csr(a), Offsets::i64);
-    const Context& context = device_->context();
-    const DeviceArray<std::uint8_t> marks(*context.memory, static_cast<std::size_t>(a.nnz()));
-    const DeviceArray<std::int32_t> number(*context.memory, static_cast<std::size_t>(a.rows));
-    mark_strong(there.shard, true, 0.08, marks.data(), context);
-    EXPECT_EQ(aggregates(a.rows, there.shard.row_ptr, there.shard.col_idx, marks.data(), number.data(), context), -1);
 }
 
 /// What the host found of a matrix, on the device.

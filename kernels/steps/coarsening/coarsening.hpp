@@ -18,18 +18,9 @@ namespace rmsp::kernels {
 
 /// Which rows the coarser matrix has. `strong` marks entries of the matrix (matrix/strength.hpp).
 struct Coarsenings {
-    /// alike[k] = whether an entry or its counterpart on the other side of the diagonal is strong, as a mark. Rounding
-    /// makes one of two alike entries strong and not the other. Returns false where a strong one has none. Waits.
-    bool (*symmetrise)(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
-                       std::uint8_t* alike, const Context& context) = nullptr;
     /// number[i] = the coarse point that row i becomes, or -1. Returns how many there are.
     std::int64_t (*pmis)(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
                          std::int32_t* number, const Context& context) = nullptr;
-    /// number[i] = the aggregate that row i is in, or -1. Returns how many there are; -1 where so many rows wait for
-    /// each other, as along a line, that the host is faster. `strong` is of
-    /// symmetrise().
-    std::int64_t (*aggregates)(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx,
-                               const std::uint8_t* strong, std::int32_t* number, const Context& context) = nullptr;
     /// Makes the near-null vector `values` (rows entries) one of length 1 on each aggregate; coarse[a] = the length
     /// that it had there. (tentative() of one vector and one unknown a node)
     void (*normalise)(std::int64_t rows, const std::int32_t* number, std::int64_t count, double* values, double* coarse,
@@ -47,9 +38,7 @@ struct Coarsenings {
 
     static const Coarsenings& cuda();
 };
-inline constexpr Step symmetrise{&Coarsenings::symmetrise, "symmetrise"};
 inline constexpr Step pmis{&Coarsenings::pmis, "pmis"};
-inline constexpr Step aggregates{&Coarsenings::aggregates, "aggregates"};
 inline constexpr Step normalise{&Coarsenings::normalise, "normalise"};
 inline constexpr Step statistics_of_rows{&Coarsenings::statistics_of_rows, "statistics_of_rows"};
 inline constexpr Step sample_pointers{&Coarsenings::sample_pointers, "sample_pointers"};

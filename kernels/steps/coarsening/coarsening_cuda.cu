@@ -2,85 +2,12 @@
 #include <cmath>
 #include <utility>
 
-#include <kernels/steps/coarsening/roots.cuh>
+#include <kernels/steps/coarsening/edges.cuh>
+#include <kernels/steps/coarsening/points.cuh>
 
 namespace rmsp::kernels {
 namespace cuda::coarsening {
 namespace {
-
-/// Bits that look random and depend on a row's number alone (splitmix64).
-__device__ __forceinline__ std::uint64_t hashed(std::int64_t row)
-{
-    std::uint64_t bits = (static_cast<std::uint64_t>(row) + 1) * 0x9e3779b97f4a7c15U;
-    bits = (bits ^ (bits >> 30U)) * 0xbf58476d1ce4e5b9U;
-    bits = (bits ^ (bits >> 27U)) * 0x94d049bb133111ebU;
-    return bits ^ (bits >> 31U);
-}
-
-std::int64_t entries_of(std::int64_t rows, IndexView row_ptr, const Context& context)
-{
-    return row_ptr.visit([&](const auto* p) { return static_cast<std::int64_t>(fetch(p + rows, context)); });
-}
-
-bool symmetrise(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
-                std::uint8_t* alike, const Context& context)
-{
-    const DeviceArray<std::uint64_t> differences(*context.memory, static_cast<std::size_t>(rows));
-    const Edges edges{RowPointers(row_ptr), col_idx, strong};
-    const std::int64_t nnz = entries_of(rows, row_ptr, context);
-    // Each edge counts with its bits, its reverse against them: they cancel where all have one. That anything else sums
-    // to zero is as likely as that 64 random bits are all zero.
-    for_each_row(rows, nnz, context,
-                 [edges, alike, differences = differences.data()] __device__(std::int64_t row, int lane, int lanes) {
-                     std::uint64_t own = 0;
-                     for (std::int64_t k = edges.row_ptr[row] + lane; k < edges.row_ptr[row + 1]; k += lanes) {
-                         const bool is_edge = edges.strong[k] == matrix::mark::strong;
-                         alike[k] = is_edge ? matrix::mark::strong : matrix::mark::weak;
-                         if (is_edge) {
-                             const std::int64_t other = edges.columns[k];
-                             own += hashed(row << 32U | other) - hashed(other << 32U | row);
-                         }
-                     }
-                     own = over_lanes(own, lanes, [](std::uint64_t x, std::uint64_t y) { return x + y; });
-                     if (lane == 0) {
-                         differences[row] = own;
-                     }
-                 });
-    if (rows == 0 || sum_of(differences.data(), rows, context) == 0) {
-        return true;
-    }
-    const DeviceArray<int> bad = zeros<int>(1, context);
-    for_each_row(rows, nnz, context,
-                 [edges, alike, bad = bad.data()] __device__(std::int64_t row, int lane, int lanes) {
-                     for (std::int64_t k = edges.row_ptr[row] + lane; k < edges.row_ptr[row + 1]; k += lanes) {
-                         if (edges.strong[k] != matrix::mark::strong) {
-                             continue;
-                         }
-                         const std::int32_t other = edges.columns[k];
-                         const std::int64_t at = edges.place(other, row);
-                         if (at >= edges.row_ptr[other + 1] || edges.columns[at] != row) {
-                             *bad = 1;
-                         } else if (edges.strong[at] != matrix::mark::strong) {
-                             alike[at] = matrix::mark::strong;
-                         }
-                     }
-                 });
-    return fetch(bad.data(), context) == 0;
-}
-
-/// Gives coarse rows numbers in the order of the rows, and -1 to the others. Returns how many there are.
-std::int64_t give_numbers(const DeviceArray<std::uint8_t>& state, std::int32_t* number, const Context& context)
-{
-    const auto rows = static_cast<std::int64_t>(state.size());
-    for_each(rows, context, [state = state.data(), number] __device__(std::int64_t row) {
-        number[row] = state[row] == coarse ? 1 : 0;
-    });
-    const DeviceArray<std::int64_t> before = sums_before(number, rows, context);
-    for_each(rows, context, [before = before.data(), number] __device__(std::int64_t row) {
-        number[row] = number[row] != 0 ? static_cast<std::int32_t>(before[row]) : -1;
-    });
-    return fetch(before.data() + rows, context);
-}
 
 std::int64_t pmis(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
                   std::int32_t* number, const Context& context)
@@ -149,59 +76,7 @@ std::int64_t pmis(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_
         });
         left = fetch(open.data(), context);
     }
-    return give_numbers(state, number, context);
-}
-
-std::int64_t aggregates(std::int64_t rows, IndexView row_ptr, const std::int32_t* col_idx, const std::uint8_t* strong,
-                        std::int32_t* number, const Context& context)
-{
-    const auto n = static_cast<std::size_t>(rows);
-    const DeviceArray<std::uint8_t> state(*context.memory, n);
-    const Edges edges{RowPointers(row_ptr), col_idx, strong};
-    const std::int64_t nnz = entries_of(rows, row_ptr, context);
-    if (!choose_roots(rows, nnz, edges, state.data(), context)) {
-        return -1;
-    }
-    const DeviceArray<std::int32_t> joined(*context.memory, n);
-    const std::int64_t count = give_numbers(state, number, context);
-    // Neighbours of a root have no other one: roots are three steps apart.
-    for_each(rows, context, [edges, state = state.data(), number, joined = joined.data()] __device__(std::int64_t row) {
-        std::int32_t own = number[row];
-        if (own < 0) {
-            edges.from(row, [&](std::int32_t other) {
-                own = state[other] == coarse ? number[other] : own;
-                return own < 0;
-            });
-        }
-        joined[row] = own;
-    });
-    // The rest joins the aggregate that most of its neighbours are in, of several the first.
-    for_each_row(
-        rows, nnz, context, [edges, joined = joined.data(), number] __device__(std::int64_t row, int lane, int lanes) {
-            if (joined[row] >= 0) {
-                number[row] = joined[row];
-                return;
-            }
-            // Votes, and below them what is larger the sooner the candidate comes.
-            std::uint64_t best = 0;
-            for (std::int64_t k = edges.row_ptr[row] + lane; k < edges.row_ptr[row + 1]; k += lanes) {
-                const std::int32_t candidate = edges.strong[k] == matrix::mark::strong ? joined[edges.columns[k]] : -1;
-                if (candidate >= 0) {
-                    std::uint64_t votes = 0;
-                    edges.from(row, [&](std::int32_t another) {
-                        votes += joined[another] == candidate ? 1 : 0;
-                        return true;
-                    });
-                    const std::uint64_t vote = votes << 32U | static_cast<std::uint32_t>(~candidate);
-                    best = vote > best ? vote : best;
-                }
-            }
-            best = over_lanes(best, lanes, [](std::uint64_t x, std::uint64_t y) { return x > y ? x : y; });
-            if (lane == 0) {
-                number[row] = best == 0 ? -1 : static_cast<std::int32_t>(~static_cast<std::uint32_t>(best));
-            }
-        });
-    return count;
+    return give_numbers(rows, state.data(), number, context);
 }
 
 void normalise(std::int64_t rows, const std::int32_t* number, std::int64_t count, double* values, double* coarse_values,
@@ -332,8 +207,7 @@ void rough_vector(std::int64_t first_row, std::int64_t rows, double* v, const Co
 }  // namespace
 }  // namespace cuda::coarsening
 
-RMSP_ROW(Coarsenings, cuda, .symmetrise = cuda::coarsening::symmetrise, .pmis = cuda::coarsening::pmis,
-         .aggregates = cuda::coarsening::aggregates, .normalise = cuda::coarsening::normalise,
+RMSP_ROW(Coarsenings, cuda, .pmis = cuda::coarsening::pmis, .normalise = cuda::coarsening::normalise,
          .statistics_of_rows = cuda::coarsening::statistics_of_rows,
          .sample_pointers = cuda::coarsening::sample_pointers, .rough_vector = cuda::coarsening::rough_vector)
 

@@ -9,8 +9,8 @@ namespace rmsp::kernels::cuda::coarsening {
 /// The strong entries of a matrix.
 struct Edges {
     RowPointers row_ptr;
-    const std::int32_t* columns;
-    const std::uint8_t* strong;
+    const std::int32_t* columns = nullptr;
+    const std::uint8_t* strong = nullptr;
 
     /// f(column) for each; ends where f returns false.
     template <class F>

@@ -3,54 +3,128 @@
 #include <algorithm>
 
 #include <cooperative_groups.h>
-#include <kernels/steps/coarsening/edges.cuh>
+#include <kernels/steps/coarsening/aggregate_parts.cuh>
+#include <kernels/steps/coarsening/points.cuh>
 
+/// Roots are chosen in the order of the rows: a row becomes one unless a row before it, one or two steps away, is one.
+/// It comes as soon as it is the first around itself and around each of its neighbours that is still open. Rows around
+/// a root are closed at once, whatever is before them, so that decisions do not wait for each other along whole lines.
+///
+/// What other blocks, or other devices, write within the kernel is read past the first cache, which does not see it.
 namespace rmsp::kernels::cuda::coarsening {
-
-/// Of a row, while it is decided which become points of the coarser matrix.
-enum State : std::uint8_t { undecided, fine, coarse };
 
 constexpr int root_threads = 512;
 constexpr int root_blocks = 4;  // of a multiprocessor
 
-/// Chooses roots in the order of the rows: a row becomes one unless a row before it, one or two steps away, is one. It
-/// comes as soon as it is the first around itself and around each of its neighbours that is still open. Rows around a
-/// root are closed at once, whatever is before them, so that decisions do not wait for each other along whole lines.
-///
-/// What other blocks write within the kernel is read past the first cache, which does not see it.
+/// Of a kernel, or of all devices' kernels together.
+template <int Most>
 struct Order {
-    struct Counts {
-        unsigned long long roots, closed;  ///< in the queue
-        unsigned long long decided;        ///< of the roots, those around which rows are closed
-    };
+    Parts<Most> parts;
+    const volatile std::uint64_t* given_up;  ///< AggregateParts::given_up
+    std::uint64_t epoch;
 
-    Edges edges;
-    std::int64_t rows;
-    std::int32_t* missing;  ///< of each open row: itself and its neighbours around which another open row is before it;
-                            ///< 0: a root; less: closed
-    std::int32_t* first;    ///< of each row: of it and its neighbours, the first that is open, or their root; -1: none
-    std::int32_t* queue;    ///< roots from the front, closed rows from the back
-    std::uint8_t* state;
-    Counts* counts;
-
-    __device__ __forceinline__ bool is_open(std::int64_t row) const { return __ldcg(missing + row) >= 0; }
-    __device__ __forceinline__ bool is_strong(std::int64_t k) const { return edges.strong[k] == matrix::mark::strong; }
-    /// `row` is the first that is open around one more.
-    __device__ __forceinline__ void allow(std::int32_t row) const
+    __device__ __forceinline__ const Part<Most>& own() const { return parts.own(); }
+    __device__ __forceinline__ const Part<Most>& of(std::int64_t row) const { return parts.of(row); }
+    template <class X>
+    __device__ static __forceinline__ X add(X* to, X x)
     {
-        if (atomicSub(missing + row, 1) == 1) {
-            queue[atomicAdd(&counts->roots, 1ULL)] = row;
+        return Most == 1 ? atomicAdd(to, x) : atomicAdd_system(to, x);
+    }
+    __device__ __forceinline__ bool is_open(std::int64_t row) const
+    {
+        const Part<Most>& there = of(row);
+        return __ldcg(there.at(there.missing, row)) >= 0;
+    }
+    /// Returns whether it was open.
+    __device__ __forceinline__ bool close(std::int64_t row) const
+    {
+        const Part<Most>& there = of(row);
+        std::int32_t* const missing = there.at(there.missing, row);
+        return __ldcg(missing) >= 0 && (Most == 1 ? atomicExch(missing, -1) : atomicExch_system(missing, -1)) >= 0;
+    }
+    /// `row` is the first that is open around one more. \param meeting  the next one
+    __device__ __forceinline__ void allow(std::int32_t row, std::uint64_t meeting) const
+    {
+        const Part<Most>& there = of(row);
+        if (add(there.at(there.missing, row), -1) == 1) {
+            there.queue[add(&there.words->roots, 1ULL)] = row;
+            if (Most > 1) {
+                *static_cast<volatile std::uint64_t*>(&own().words->found) = meeting;
+            }
         }
     }
     __device__ __forceinline__ std::int32_t closed(unsigned long long i) const
     {
-        return __ldcg(queue + (rows - 1 - static_cast<std::int64_t>(i)));
+        return __ldcg(own().queue + (own().rows - 1 - static_cast<std::int64_t>(i)));
     }
-    __device__ __forceinline__ void set_closed(unsigned long long i, std::int32_t row) const
+    __device__ static __forceinline__ void set_closed(const Part<Most>& there, unsigned long long i, std::int32_t row)
     {
-        queue[rows - 1 - static_cast<std::int64_t>(i)] = row;
+        there.queue[there.rows - 1 - static_cast<std::int64_t>(i)] = row;
     }
 };
+
+/// What `told` of a device says in that meeting, or later: then `given_up_meeting` if it has not.
+constexpr std::uint64_t given_up_meeting = ~std::uint64_t{0};
+__device__ __forceinline__ std::uint64_t wait_for(const std::uint64_t* told, std::uint64_t meeting,
+                                                  const volatile std::uint64_t* given_up, std::uint64_t epoch)
+{
+    // The look at the host's memory takes about as long as a thousand at the word.
+    constexpr unsigned looks_between = 1U << 12U;
+    std::uint64_t value = load_acquire(told);
+    for (unsigned looks = 1; value < 2 * meeting; ++looks) {
+        if (looks % looks_between == 0 && *given_up >= epoch) {
+            return given_up_meeting;
+        }
+        value = load_acquire(told);
+    }
+    return value;
+}
+
+/// All blocks of all devices meet, for the `meeting`-th time, and see what each has written. Returns whether one of
+/// them has found a root since the last time. None if a device failed: all leave.
+enum class Met : int { nothing, found, gave_up };
+template <int Most>
+__device__ Met meet(const Order<Most>& order, std::uint64_t meeting)
+{
+    static_assert(most_aggregate_parts <= 32);
+    constexpr unsigned warp = ~0U;
+    __shared__ std::uint64_t told;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        RootWords* const words = order.own().words;
+        bool last = false;
+        if (threadIdx.x == 0) {
+            __threadfence_system();
+            last = atomicAdd(&words->arrived, 1ULL) + 1 == gridDim.x * meeting;
+        }
+        if (__shfl_sync(warp, last ? 1 : 0, 0) != 0) {
+            __threadfence_system();
+            const auto device = static_cast<int>(threadIdx.x);
+            const bool takes_part = device < order.parts.count;
+            std::uint64_t value = 0;
+            if (takes_part) {
+                const bool found = *static_cast<volatile std::uint64_t*>(&words->found) == meeting;
+                store_release(&order.parts.part[device].words->told[meeting % 2][order.parts.own_number],
+                              2 * meeting + (found ? 1 : 0));
+                value = wait_for(&words->told[meeting % 2][device], meeting, order.given_up, order.epoch);
+            }
+            const bool gave_up = __any_sync(warp, value == given_up_meeting ? 1 : 0) != 0;
+            const bool any = __any_sync(warp, static_cast<int>(value % 2)) != 0;
+            if (threadIdx.x == 0) {
+                store_release(&words->go, gave_up ? given_up_meeting : 2 * meeting + (any ? 1 : 0));
+            }
+        }
+        if (threadIdx.x == 0) {
+            std::uint64_t value = 0;
+            while (value < 2 * meeting) {
+                value = load_acquire(&words->go);
+            }
+            told = value;
+        }
+    }
+    __syncthreads();
+    return told == given_up_meeting ? Met::gave_up : told % 2 != 0 ? Met::found : Met::nothing;
+}
 
 /// `Lanes` threads of a warp that do something together; of all threads of a grid there are `count` such groups.
 template <int Lanes>
@@ -85,42 +159,46 @@ struct BlockList {
 };
 
 /// A row around a root: closed, if it was open.
-__device__ __forceinline__ void close_row(const Order& order, BlockList& list, std::int32_t row)
+template <int Most>
+__device__ __forceinline__ void close_row(const Order<Most>& order, BlockList& list, std::int32_t row)
 {
-    if (!order.is_open(row) || atomicExch(order.missing + row, -1) < 0) {
+    if (!order.close(row)) {
         return;
     }
-    const int at = atomicAdd(&list.size, 1);
+    const Part<Most>& there = order.of(row);
+    const bool own = Most == 1 || &there == &order.own();
+    const int at = own ? atomicAdd(&list.size, 1) : BlockList::room;
     if (at < BlockList::room) {
         list.pairs[at].row = row;
     } else {
-        order.set_closed(atomicAdd(&order.counts->closed, 1ULL), row);
+        order.set_closed(there, order.add(&there.words->closed, 1ULL), row);
     }
 }
 
 /// Closes what is around the roots [begin, end): `Lanes` groups a root, each of which takes some of its neighbours.
-template <int Lanes>
-__device__ void close_around(const Order& order, BlockList& list, unsigned long long begin, unsigned long long end)
+template <int Lanes, int Most>
+__device__ void close_around(const Order<Most>& order, BlockList& list, unsigned long long begin,
+                             unsigned long long end)
 {
-    const Edges& edges = order.edges;
+    const Part<Most>& own = order.own();
     const LaneGroup<Lanes> group;
     for (unsigned long long i = begin * Lanes + group.number; i < end * Lanes; i += group.count) {
-        const std::int32_t root = __ldcg(order.queue + i / Lanes);
+        const std::int32_t root = __ldcg(own.queue + i / Lanes);
         if (i % Lanes == 0 && group.lane == 0) {
-            order.state[root] = coarse;
+            *own.at(own.state, root) = coarse;
         }
-        for (std::int64_t k = edges.row_ptr[root] + static_cast<int>(i % Lanes); k < edges.row_ptr[root + 1];
-             k += Lanes) {
-            if (!order.is_strong(k)) {
+        for (std::int64_t k = own.begin(root) + static_cast<int>(i % Lanes); k < own.end(root); k += Lanes) {
+            if (!own.is_strong(k)) {
                 continue;
             }
-            const std::int32_t middle = edges.columns[k];
+            const std::int32_t middle = own.edges.columns[k];
             if (group.lane == 0) {
                 close_row(order, list, middle);
             }
-            for (std::int64_t at = edges.row_ptr[middle] + group.lane; at < edges.row_ptr[middle + 1]; at += Lanes) {
-                if (order.is_strong(at) && edges.columns[at] != root) {
-                    close_row(order, list, edges.columns[at]);
+            const Part<Most>& there = order.of(middle);
+            for (std::int64_t at = there.begin(middle) + group.lane; at < there.end(middle); at += Lanes) {
+                if (there.is_strong(at) && there.edges.columns[at] != root) {
+                    close_row(order, list, there.edges.columns[at]);
                 }
             }
         }
@@ -128,11 +206,11 @@ __device__ void close_around(const Order& order, BlockList& list, unsigned long 
     __syncthreads();
     const int size = min(list.size, BlockList::room);
     if (threadIdx.x == 0 && size > 0) {
-        list.place = atomicAdd(&order.counts->closed, static_cast<unsigned long long>(size));
+        list.place = order.add(&own.words->closed, static_cast<unsigned long long>(size));
     }
     __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < size; i += root_threads) {
-        order.set_closed(list.place + static_cast<unsigned>(i), list.pairs[i].row);
+        order.set_closed(own, list.place + static_cast<unsigned>(i), list.pairs[i].row);
     }
     if (threadIdx.x == 0) {
         list.size = 0;
@@ -140,22 +218,22 @@ __device__ void close_around(const Order& order, BlockList& list, unsigned long 
 }
 
 /// Of a row and its neighbours, the first after row `last` that is open; -1: none.
-template <int Lanes>
-__device__ std::int32_t next_open(const Order& order, const LaneGroup<Lanes>& group, std::int32_t row,
+template <int Lanes, int Most>
+__device__ std::int32_t next_open(const Order<Most>& order, const LaneGroup<Lanes>& group, std::int32_t row,
                                   std::int32_t last)
 {
     constexpr std::int64_t few = 4 * Lanes;
-    const Edges& edges = order.edges;
-    const std::int64_t end = edges.row_ptr[row + 1];
-    std::int64_t at = edges.row_ptr[row];
+    const Part<Most>& there = order.of(row);
+    const std::int64_t end = there.end(row);
+    std::int64_t at = there.begin(row);
     if (end - at > few) {
-        at = edges.place(row, last + std::int64_t{1});
+        at = there.edges.place(there.from_first(row), last + std::int64_t{1});
     }
     const std::int32_t itself = row > last && order.is_open(row) ? row : -1;
     for (; at < end; at += Lanes) {
         std::int32_t column = -1;
-        if (at + group.lane < end && order.is_strong(at + group.lane)) {
-            column = edges.columns[at + group.lane];
+        if (at + group.lane < end && there.is_strong(at + group.lane)) {
+            column = there.edges.columns[at + group.lane];
         }
         const unsigned lanes = group.ballot(column > last && order.is_open(column));
         if (lanes != 0) {
@@ -167,17 +245,18 @@ __device__ std::int32_t next_open(const Order& order, const LaneGroup<Lanes>& gr
 }
 
 /// Around each pair's `middle` its `row` was the first that is open, until it was closed; another one is now.
-template <int Lanes>
-__device__ void advance_pairs(const Order& order, const BlockList& list)
+template <int Lanes, int Most>
+__device__ void advance_pairs(const Order<Most>& order, const BlockList& list, std::uint64_t meeting)
 {
     const LaneGroup<Lanes> group;
     for (int i = static_cast<int>(threadIdx.x) / Lanes; i < list.size; i += LaneGroup<Lanes>::in_block) {
         const BlockList::Pair pair = list.pairs[i];
         const std::int32_t next = next_open(order, group, pair.middle, pair.row);
         if (group.lane == 0) {
-            order.first[pair.middle] = next;
+            const Part<Most>& there = order.of(pair.middle);
+            *there.at(there.first, pair.middle) = next;
             if (next >= 0) {
-                order.allow(next);
+                order.allow(next, meeting);
             }
         }
     }
@@ -185,25 +264,27 @@ __device__ void advance_pairs(const Order& order, const BlockList& list)
 
 /// Where one of the closed rows [begin, end) was the first that is open, another one is now. Each group lists where,
 /// and all groups of a block share what is listed: of some rows there is much, of most nothing.
-template <int Lanes>
-__device__ void advance_from(const Order& order, BlockList& list, unsigned long long begin, unsigned long long end)
+template <int Lanes, int Most>
+__device__ void advance_from(const Order<Most>& order, BlockList& list, unsigned long long begin,
+                             unsigned long long end, std::uint64_t meeting)
 {
-    const Edges& edges = order.edges;
+    const Part<Most>& own = order.own();
     const LaneGroup<Lanes> group;
     unsigned long long i = begin + group.number;
     std::int32_t row = -1;
     std::int64_t k = 0;
     std::int64_t behind = 0;
     const auto note = [&](std::int32_t middle) {
-        if (__ldcg(order.first + middle) == row) {
+        const Part<Most>& there = order.of(middle);
+        if (__ldcg(there.at(there.first, middle)) == row) {
             list.pairs[atomicAdd(&list.size, 1)] = {middle, row};
         }
     };
     while (true) {
         if (row < 0 && i < end) {
             row = order.closed(i);
-            k = edges.row_ptr[row];
-            behind = edges.row_ptr[row + 1];
+            k = own.begin(row);
+            behind = own.end(row);
             i += group.count;
             if (group.lane == 0) {
                 note(row);
@@ -211,8 +292,8 @@ __device__ void advance_from(const Order& order, BlockList& list, unsigned long 
         }
         const bool works = row >= 0;
         if (works) {
-            if (k + group.lane < behind && order.is_strong(k + group.lane)) {
-                note(edges.columns[k + group.lane]);
+            if (k + group.lane < behind && own.is_strong(k + group.lane)) {
+                note(own.edges.columns[k + group.lane]);
             }
             k += Lanes;
             row = k < behind ? row : -1;
@@ -222,7 +303,7 @@ __device__ void advance_from(const Order& order, BlockList& list, unsigned long 
         const bool full = list.size > BlockList::room - 2 * root_threads;
         __syncthreads();
         if (!any || full) {
-            advance_pairs<Lanes>(order, list);
+            advance_pairs<Lanes>(order, list, meeting);
             __syncthreads();
             if (threadIdx.x == 0) {
                 list.size = 0;
@@ -235,88 +316,80 @@ __device__ void advance_from(const Order& order, BlockList& list, unsigned long 
     }
 }
 
-/// Rounds, of all blocks together: what is around the roots that are known is closed; where a closed row was the first
-/// that is open, another one is, which may make it a root. Ends when there are no more, or after `most_rounds`.
-template <int Lanes>
-__global__ void __launch_bounds__(root_threads, root_blocks) roots_kernel(Order order, int most_rounds)
+/// Rounds, of all blocks of all devices together: what is around the roots that are known is closed; where a closed row
+/// was the first that is open, another one is, which may make it a root. Ends when there are no more, or after
+/// `most_rounds`.
+template <int Lanes, int Most>
+__global__ void __launch_bounds__(root_threads, root_blocks)
+    roots_kernel(const __grid_constant__ Order<Most> order, int most_rounds)
 {
     __shared__ BlockList list;
-    const auto grid = cooperative_groups::this_grid();
+    const Part<Most>& own = order.own();
     if (threadIdx.x == 0) {
         list.size = 0;
     }
     __syncthreads();
+    const auto all_meet = [&](std::uint64_t meeting, unsigned long long known) {
+        if constexpr (Most == 1) {
+            cooperative_groups::this_grid().sync();
+            return __ldcg(&own.words->roots) > known ? Met::found : Met::nothing;
+        } else {
+            return meet(order, meeting);
+        }
+    };
     unsigned long long begin = 0;
     unsigned long long closed_begin = 0;
-    for (int round = 0; round < most_rounds; ++round) {
-        const unsigned long long end = __ldcg(&order.counts->roots);
-        if (begin == end) {
-            break;
-        }
+    std::uint64_t meeting = 0;
+    Met met = Met::found;
+    for (int round = 0; round < most_rounds && met == Met::found; ++round) {
+        const unsigned long long end = __ldcg(&own.words->roots);
         close_around<Lanes>(order, list, begin, end);
-        grid.sync();
-        const unsigned long long closed_end = __ldcg(&order.counts->closed);
-        advance_from<Lanes>(order, list, closed_begin, closed_end);
-        grid.sync();
+        if (all_meet(++meeting, end) == Met::gave_up) {
+            return;
+        }
+        const unsigned long long closed_end = __ldcg(&own.words->closed);
+        ++meeting;
+        advance_from<Lanes>(order, list, closed_begin, closed_end, meeting);
+        met = all_meet(meeting, end);
         begin = end;
         closed_begin = closed_end;
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-        order.counts->decided = begin;
+        own.words->decided = begin;
     }
 }
 
-/// As many roots as there can be, three steps apart. Returns false where too many wait for each other, as along a line,
-/// and where blocks cannot wait for each other: the host is faster. \param nnz  of the matrix
-inline bool choose_roots(std::int64_t rows, std::int64_t nnz, const Edges& edges, std::uint8_t* state,
-                         const Context& context)
+/// Roots from the queues of all devices, which meet before, on. Does not wait.
+/// \returns false where blocks of this device cannot wait for each other
+template <int Most>
+bool launch_roots(Order<Most> order, const AggregateParts& parts, const Context& context)
 {
     constexpr int most_rounds = 4096;
-    const auto n = static_cast<std::size_t>(rows);
-    const DeviceArray<std::int32_t> missing(*context.memory, n);
-    const DeviceArray<std::int32_t> first(*context.memory, n);
-    const DeviceArray<std::int32_t> queue(*context.memory, n);
-    const DeviceArray<Order::Counts> counts = zeros<Order::Counts>(1, context);
-    Order order{edges, rows, missing.data(), first.data(), queue.data(), state, counts.data()};
-    for_each(rows, context, [order] __device__(std::int64_t row) {
-        std::int32_t neighbours = 0;
-        auto least = static_cast<std::int32_t>(row);
-        order.edges.from(row, [&](std::int32_t other) {
-            ++neighbours;
-            least = other < least ? other : least;
-            return true;
-        });
-        order.state[row] = fine;
-        // A row without neighbours never comes.
-        order.missing[row] = neighbours == 0 ? -1 : neighbours + 1;
-        order.first[row] = neighbours == 0 ? -1 : least;
-    });
-    for_each(rows, context, [order] __device__(std::int64_t row) {
-        if (order.first[row] >= 0) {
-            order.allow(order.first[row]);
-        }
-    });
-    const bool wide = nnz > 12 * rows;  // so that a row of mean length takes about one step
-    const void* const kernel =
-        wide ? reinterpret_cast<const void*>(roots_kernel<32>) : reinterpret_cast<const void*>(roots_kernel<8>);
+    const AggregatePart& own = parts.part[parts.own];
+    const bool wide = own.nnz > 12 * own.rows;  // so that a row of mean length takes about one step
+    const void* const kernel = wide ? reinterpret_cast<const void*>(roots_kernel<32, Most>)
+                                    : reinterpret_cast<const void*>(roots_kernel<8, Most>);
     int device = 0;
     int cooperates = 0;
     int resident = 0;
     RMSP_CUDA_CHECK(cudaGetDevice(&device));
     RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&cooperates, cudaDevAttrCooperativeLaunch, device));
     RMSP_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, root_threads, 0));
-    if (cooperates == 0 || resident == 0) {
+    const bool can = cooperates != 0 && resident != 0;
+    if (Most > 1 ? parts.total(can ? 0 : 1) != 0 : !can) {
         return false;
     }
     const auto blocks = static_cast<unsigned>(
-        std::min<std::int64_t>(blocks_for(rows, root_threads / 8),
-                               std::int64_t{std::min(resident, root_blocks)} * std::max(context.compute_units, 1)));
+        std::clamp<std::int64_t>(blocks_for(own.rows, root_threads / 8), 1,
+                                 std::int64_t{std::min(resident, root_blocks)} * std::max(context.compute_units, 1)));
     int rounds = most_rounds;
     void* arguments[] = {&order, &rounds};
+    // Kernels of several devices, which may share a GPU, are beside each other: no more blocks than have room at once.
     RMSP_CUDA_CHECK(
-        cudaLaunchCooperativeKernel(kernel, dim3(blocks), dim3(root_threads), arguments, 0, stream_of(context)));
-    const auto found = fetch(counts.data(), context);
-    return found.decided == found.roots;
+        Most == 1
+            ? cudaLaunchCooperativeKernel(kernel, dim3(blocks), dim3(root_threads), arguments, 0, stream_of(context))
+            : cudaLaunchKernel(kernel, dim3(blocks), dim3(root_threads), arguments, 0, stream_of(context)));
+    return true;
 }
 
 }  // namespace rmsp::kernels::cuda::coarsening

@@ -28,6 +28,7 @@ inline unsigned blocks_for(std::int64_t n, int each = threads)
 /// Row pointers of either width. Device lambdas cannot be inside generic ones, so the width is asked for where they are
 /// read.
 struct RowPointers {
+    RowPointers() = default;
     explicit RowPointers(IndexView view)
         : narrow(view.type() == IndexType::i32 ? static_cast<const std::int32_t*>(view.data()) : nullptr),
           wide(view.type() == IndexType::i32 ? nullptr : static_cast<const std::int64_t*>(view.data()))
@@ -38,12 +39,12 @@ struct RowPointers {
         return narrow != nullptr ? std::int64_t{narrow[row]} : wide[row];
     }
 
-    const std::int32_t* narrow;
-    const std::int64_t* wide;
+    const std::int32_t* narrow = nullptr;
+    const std::int64_t* wide = nullptr;
 };
 
 template <class F>
-__global__ void __launch_bounds__(threads) each_kernel(std::int64_t n, F f)
+__global__ void __launch_bounds__(threads) each_kernel(std::int64_t n, const __grid_constant__ F f)
 {
     const std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
     if (i < n) {
@@ -62,7 +63,7 @@ void for_each(std::int64_t n, const Context& context, const F& f)
 }
 
 template <int Lanes, class F>
-__global__ void __launch_bounds__(threads) lanes_kernel(std::int64_t rows, F f)
+__global__ void __launch_bounds__(threads) lanes_kernel(std::int64_t rows, const __grid_constant__ F f)
 {
     const std::int64_t row = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / Lanes;
     if (row < rows) {

@@ -5,6 +5,7 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
 #include <kernels/cuda_lines.cuh>
+#include <kernels/cuda_words.cuh>
 #include <kernels/steps/exchange/exchange.hpp>
 #include <kernels/steps/support/copy_part.cuh>
 #include <rmsp/error.hpp>
@@ -46,18 +47,6 @@ void with_links(const Link* links, int n, const F& f)
     Links<Link, most> few{};
     std::copy_n(links, n, few.link);
     f(few);
-}
-
-__device__ __forceinline__ std::uint64_t load_acquire(const std::uint64_t* word)
-{
-    std::uint64_t value = 0;
-    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-    return value;
-}
-
-__device__ __forceinline__ void store_release(std::uint64_t* word, std::uint64_t value)
-{
-    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
 __device__ __forceinline__ void wait_for(const std::uint64_t* word, const PeerExchangeTerms& terms)
