@@ -157,6 +157,7 @@ Json measured(const Options& options, const MultigridCase& problem, const std::s
     std::shared_ptr<rmsp::Preconditioner<double>> preconditioner;
     for (int i = 0; i < options.repeat; ++i) {
         preconditioner.reset();
+        runtime.synchronize();  // what the one before had is freed
         const auto began = Clock::now();
         preconditioner = rmsp::make_preconditioner<double>(matrix, name, solver_options.preconditioner_options);
         setups.push_back(seconds_since(began));

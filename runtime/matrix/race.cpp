@@ -41,25 +41,26 @@ template <class T>
 void Race<T>::apply(T alpha, const T* x, T beta, T* y, const kernels::Context& context)
 {
     const bool racing = outcome_->winner.load(std::memory_order_relaxed) < 0;
-    if (racing && turn_ == untimed() + timed() &&
+    if (racing && turn_ == applies() &&
         std::all_of(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(2 * timed()),
                     [](const auto& event) { return event->ready(); })) {
-        take_times(timed());
+        take_times(timed_applies);
         turn_ = 0;
         keep(survivors(outcome_->seconds, in_, ++round_));
     }
-    if (outcome_->winner.load(std::memory_order_relaxed) >= 0 || turn_ == untimed() + timed()) {
+    if (outcome_->winner.load(std::memory_order_relaxed) >= 0 || turn_ == applies()) {
         runners_[leader_]->apply(alpha, x, beta, y, context);
         return;
     }
-    const std::size_t turn = turn_++;
-    const bool is_timed = turn >= untimed();
-    const std::size_t first_event = is_timed ? 2 * (turn - untimed()) : 0;
-    if (is_timed) {
+    const std::size_t runner = turn_ / applies_each();
+    const std::size_t untimed = applies_each() - timed_applies;
+    const std::size_t turn = turn_++ % applies_each();
+    const std::size_t first_event = 2 * (runner * timed_applies + turn - std::min(turn, untimed));
+    if (turn >= untimed) {
         worker_.stream().record(*events_[first_event]);
     }
-    runners_[in_[turn % in_.size()]]->apply(alpha, x, beta, y, context);
-    if (is_timed) {
+    runners_[in_[runner]]->apply(alpha, x, beta, y, context);
+    if (turn >= untimed) {
         worker_.stream().record(*events_[first_event + 1]);
     }
 }
@@ -146,10 +147,10 @@ void Race<T>::decide(std::int64_t x_entries, std::int64_t y_entries, bool in_ord
     kernels::fill(x.data(), x_entries, T{1}, context);
     const std::size_t runners = in_.size();
     for (std::size_t turn = 0; turn < 2 * runners; ++turn) {
-        auto& runner = runners_[in_[turn % runners]];
-        const bool timed = turn >= runners;
+        auto& runner = runners_[in_[turn / 2]];
+        const bool timed = turn % 2 != 0;
         if (timed) {
-            worker_.stream().record(*events_[2 * (turn - runners)]);
+            worker_.stream().record(*events_[turn - 1]);
         }
         if (in_order && has_order(runner)) {
             runner->apply_in_order(T{1}, x.data(), true, T{0}, y.data(), true, context);
@@ -157,21 +158,21 @@ void Race<T>::decide(std::int64_t x_entries, std::int64_t y_entries, bool in_ord
             runner->apply(T{1}, x.data(), T{0}, y.data(), context);
         }
         if (timed) {
-            worker_.stream().record(*events_[2 * (turn - runners) + 1]);
+            worker_.stream().record(*events_[turn]);
         }
     }
     worker_.stream().synchronize();
     outcome_->in_order = in_order;
     std::fill(outcome_->seconds.begin(), outcome_->seconds.end(), std::numeric_limits<double>::infinity());
-    take_times(runners);
+    take_times(1);
     keep(survivors(outcome_->seconds, in_, rounds));
 }
 
 template <class T>
 void Race<T>::take_times(std::size_t applies)
 {
-    for (std::size_t i = 0; i < applies; ++i) {
-        double& least = outcome_->seconds[in_[i % in_.size()]];
+    for (std::size_t i = 0; i < applies * in_.size(); ++i) {
+        double& least = outcome_->seconds[in_[i / applies]];
         least = std::min(least, events_[2 * i + 1]->seconds_since(*events_[2 * i]));
     }
 }

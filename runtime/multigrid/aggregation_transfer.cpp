@@ -66,11 +66,11 @@ public:
         }
         along_rows_.emplace(*a_->runtime, a_held_->first_rows, std::move(ranges));
     }
-    std::int64_t coarsen(const matrix::NearNullspace& near) override
+    std::int64_t coarsen(Near& near) override
     {
         std::vector<char> canonical(devices_);
         coarse_rows_ = -1;
-        const bool together = a_->plan.devices > 1 && JointAggregates::possible(*a_->runtime);
+        const bool together = a_->plan.devices > 1 && JointAggregates::pays(*a_->runtime, rows());
         JointAggregates joint(*a_->runtime);
         std::optional<spgemm::RowsOnFirstDevice<T>> to_first;
         std::optional<spgemm::SliceExchange> marks;
@@ -126,7 +126,7 @@ public:
         }
         return coarse_rows_;
     }
-    bool interpolate(matrix::NearNullspace& near) override
+    bool interpolate(Near& near) override
     {
         std::vector<char> made(devices_);
         on_devices([&](engine::Worker& worker, engine::Rendezvous& meeting, std::size_t rank) {
@@ -144,7 +144,9 @@ public:
             return false;
         }
         find_transpose();
-        bring_near(near);
+        near.host.count = 1;
+        near.host.values.clear();
+        near.on_first_device = held_.parts.front().coarse.data();
         if (a_->plan.devices > 1) {
             depart();
         }
@@ -316,7 +318,7 @@ private:
         coarse_rows_ = find_aggregates(unnumbered(pattern, 0, marks, own.number), context);
     }
     /// P before it is smoothed, on the first device, which has the numbers of all rows; then what the others need.
-    void make_tentative(const matrix::NearNullspace& near)
+    void make_tentative(const Near& near)
     {
         const int devices = static_cast<int>(devices_);
         std::vector<transport::Range> along_rows;
@@ -332,26 +334,44 @@ private:
             OfDevice<T>& own = held_.parts[rank];
             own.coarse = DeviceArray<double>(*context.memory, static_cast<std::size_t>(coarse.size(worker.rank())));
             if (rank == 0) {
-                own.values = DeviceArray<double>(*context.memory, static_cast<std::size_t>(rows()));
-                if (near.values.empty()) {
-                    kernels::fill(own.values.data(), rows(), 1.0, context);
-                } else {
-                    worker.device().upload(worker.stream(), own.values.data(), near.values.data(),
-                                           near.values.size() * sizeof(double));
-                }
-                kernels::normalise(rows(), own.number.data(), coarse_rows_, own.values.data(), own.coarse.data(),
-                                   context);
+                find_lengths(worker, near);
             }
             if (a_->plan.devices > 1) {
                 const DeviceArray<std::int32_t> number = std::move(own.number);
-                const DeviceArray<double> values = std::move(own.values);
                 own.number = make_along_rows<std::int32_t>(worker);
-                own.values = make_along_rows<double>(worker);
                 from_first.gather(worker, meeting, static_cast<const std::int32_t*>(number.data()), own.number.data());
-                from_first.gather(worker, meeting, static_cast<const double*>(values.data()), own.values.data());
                 coarse.gather(worker, meeting, static_cast<const double*>(own.coarse.data()), own.coarse.data());
+                if (!near.constant()) {
+                    const DeviceArray<double> values = std::move(own.values);
+                    own.values = make_along_rows<double>(worker);
+                    from_first.gather(worker, meeting, static_cast<const double*>(values.data()), own.values.data());
+                }
+            }
+            if (near.constant()) {
+                own.values = make_along_rows<double>(worker);
+                kernels::normalised_ones(along_rows_->size(worker.rank()), own.number.data(), own.coarse.data(),
+                                         own.values.data(), context);
             }
         });
+    }
+    /// On the first device: what a near-null vector has on the aggregates, and, unless it is constant, what is left of
+    /// it in the rows.
+    void find_lengths(engine::Worker& worker, const Near& near)
+    {
+        const kernels::Context context = worker.context();
+        OfDevice<T>& own = held_.parts.front();
+        if (near.constant()) {
+            kernels::lengths_of_ones(rows(), own.number.data(), coarse_rows_, own.coarse.data(), context);
+            return;
+        }
+        own.values = DeviceArray<double>(*context.memory, static_cast<std::size_t>(rows()));
+        if (near.on_first_device != nullptr) {
+            worker.stream().copy(own.values.data(), near.on_first_device, own.values.size() * sizeof(double));
+        } else {
+            worker.device().upload(worker.stream(), own.values.data(), near.host.values.data(),
+                                   near.host.values.size() * sizeof(double));
+        }
+        kernels::normalise(rows(), own.number.data(), coarse_rows_, own.values.data(), own.coarse.data(), context);
     }
     DeviceArray<double> inverse_diagonal(std::size_t rank, const kernels::Context& context) const
     {
@@ -411,17 +431,6 @@ private:
         for (const Samples& of : sampled) {
             std::transform(of.begin(), of.end(), r_sampled_.begin(), r_sampled_.begin(), std::plus<>());
         }
-    }
-    void bring_near(matrix::NearNullspace& near)
-    {
-        near.count = 1;
-        near.values.resize(static_cast<std::size_t>(coarse_rows_));
-        on_devices([&](engine::Worker& worker, engine::Rendezvous&, std::size_t rank) {
-            if (rank == 0 && coarse_rows_ > 0) {
-                worker.device().download(worker.stream(), near.values.data(), held_.parts.front().coarse.data(),
-                                         near.values.size() * sizeof(double));
-            }
-        });
     }
     /// What brings P and R from the devices to their parts.
     void depart()

@@ -81,7 +81,7 @@ public:
             spgemm::bring_to_first_device(a_, held().whole);
         }
     }
-    std::int64_t coarsen(const matrix::NearNullspace&) override
+    std::int64_t coarsen(Near&) override
     {
         on_device([&](engine::Worker&, const kernels::Context& context) {
             const kernels::CsrShard<T>& a = shard();
@@ -101,7 +101,7 @@ public:
         });
         return coarse_rows_;
     }
-    bool interpolate(matrix::NearNullspace&) override
+    bool interpolate(Near&) override
     {
         bool made = false;
         on_device([&](engine::Worker& worker, const kernels::Context& context) {

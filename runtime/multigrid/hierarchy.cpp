@@ -123,10 +123,10 @@ Hierarchy<T>::Hierarchy(const DistributedMatrix<T>& matrix, Method method, const
             throw Error(ErrorCode::usage, fmt::format("multigrid of {} unknowns a node: the matrix has {} rows",
                                                       options_.unknowns, matrix.rows()));
         }
-        near_nullspace_.count = options_.unknowns;
+        near_nullspace_.host.count = options_.unknowns;
     } else {
-        near_nullspace_.count = options_.near_null_vectors;
-        near_nullspace_.values.assign(options_.near_nullspace.begin(), options_.near_nullspace.end());
+        near_nullspace_.host.count = options_.near_null_vectors;
+        near_nullspace_.host.values.assign(options_.near_nullspace.begin(), options_.near_nullspace.end());
     }
     levels_.emplace_back();
     levels_.back().a = matrix;
@@ -166,7 +166,7 @@ template <class T>
 std::unique_ptr<Transfer<T>> Hierarchy<T>::make_transfer(std::size_t number)
 {
     const auto& a = MatrixAccess::state(levels_[number].a);
-    const Coarsener how = coarsener(method_, options_, near_nullspace_.count, number);
+    const Coarsener how = coarsener(method_, options_, near_nullspace_.host.count, number);
     try {
         auto transfer = device_transfer<T>(a, how);
         if (transfer && make(*transfer, number)) {
@@ -240,13 +240,14 @@ void Hierarchy<T>::finish()
             return;
         }
     }
-    if (near_nullspace_.values.empty()) {
-        near_nullspace_ = matrix::constants(rows, near_nullspace_.count);
+    near_nullspace_.download(*state(levels_.back().a).runtime, rows);
+    if (near_nullspace_.constant()) {
+        near_nullspace_.host = matrix::constants(rows, near_nullspace_.host.count);
     }
     const CsrMatrix<T> last = download(levels_.back().a);
     timed("coarse inverse", [&] {
         const CsrMatrix<T> inverse =
-            matrix::coarse_inverse(last.view(), near_nullspace_, sign_before_last(), inverse_note_);
+            matrix::coarse_inverse(last.view(), near_nullspace_.host, sign_before_last(), inverse_note_);
         inverse_ = distributed::distribute_like(state(levels_.back().a), inverse.view());
     });
 }
@@ -321,7 +322,7 @@ void Hierarchy<T>::renew()
         const CsrMatrix<T> last = download(levels_.back().a);
         timed("coarse inverse", [&] {
             const CsrMatrix<T> inverse =
-                matrix::coarse_inverse(last.view(), near_nullspace_, sign_before_last(), inverse_note_);
+                matrix::coarse_inverse(last.view(), near_nullspace_.host, sign_before_last(), inverse_note_);
             distributed::update_values(MatrixAccess::state(*inverse_), inverse.values.data());
         });
     }

@@ -12,7 +12,6 @@
 #include <rmsp/sequence.hpp>
 #include <rmsp/spgemm.hpp>
 
-#include "matrix/aggregation.hpp"
 #include "runtime/multigrid/galerkin.hpp"
 #include "runtime/multigrid/transfer.hpp"
 
@@ -91,7 +90,7 @@ private:
     std::vector<Level<T>> levels_;
     /// The caller's matrix, if products of matrices do not take it: the first level then has a copy.
     std::optional<DistributedMatrix<T>> source_;
-    matrix::NearNullspace near_nullspace_;         ///< of the last level; without values: constants
+    Near near_nullspace_;                          ///< of the last level
     std::optional<DistributedMatrix<T>> inverse_;  ///< of the last level's matrix
     std::string inverse_note_;
     std::string stalled_;       ///< a note; empty: it did not

@@ -36,7 +36,7 @@ public:
     }
 
     void read() override { a_ = download_canonical(*state_); }
-    std::int64_t coarsen(const matrix::NearNullspace& near) override
+    std::int64_t coarsen(Near& near) override
     {
         if (coarsener_.method == Method::classical) {
             strong_ = matrix::strong_entries(a_.view(), matrix::Strength::classical, coarsener_.threshold);
@@ -58,12 +58,13 @@ public:
             nodes = matrix::aggregates(matrix::symmetrised(matrix::strong_graph(norms.view(), strong)));
             strong_ = matrix::of_blocks(a_.view(), coarsener_.unknowns, norms.view(), strong);
         }
+        near.download(*state_->runtime, a_.rows);
         tentative_ =
             matrix::tentative(std::move(nodes), coarsener_.unknowns,
-                              near.values.empty() && a_.rows > 0 ? matrix::constants(a_.rows, near.count) : near);
+                              near.constant() && a_.rows > 0 ? matrix::constants(a_.rows, near.host.count) : near.host);
         return tentative_.columns();
     }
-    bool interpolate(matrix::NearNullspace& near) override
+    bool interpolate(Near& near) override
     {
         const matrix::InterpolationOptions options{kind(), coarsener_.truncation, coarsener_.interpolation_entries};
         if (coarsener_.aggressive) {
@@ -72,7 +73,7 @@ public:
             stages_.p = matrix::interpolation(a_.view(), strong_, coarse_, options);
         } else {
             stages_.p = aggregated();
-            near = tentative_.coarse;
+            near.host = tentative_.coarse;
         }
         r_ = transposed<T>(stages_.p.view());
         return true;

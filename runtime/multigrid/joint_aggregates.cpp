@@ -22,11 +22,11 @@ std::int64_t find_aggregates(kernels::AggregatePart all, const kernels::Context&
     return aggregates_of(parts, context);
 }
 
-bool JointAggregates::possible(const RuntimeState& runtime)
+bool JointAggregates::pays(const RuntimeState& runtime, std::int64_t rows)
 {
     const transport::Transport* const transport = runtime.connection.transport.get();
-    return runtime.devices() > 1 && runtime.devices() <= kernels::most_aggregate_parts && runtime.peers_reach_pools() &&
-           transport != nullptr && transport->given_up() != nullptr;
+    return rows >= least_rows && runtime.devices() > 1 && runtime.devices() <= kernels::most_aggregate_parts &&
+           runtime.peers_reach_pools() && transport != nullptr && transport->given_up() != nullptr;
 }
 
 JointAggregates::JointAggregates(RuntimeState& runtime)

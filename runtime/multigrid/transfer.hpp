@@ -5,8 +5,8 @@
 
 #include <rmsp/preconditioner.hpp>
 
-#include "matrix/aggregation.hpp"
 #include "runtime/matrix/matrix_state.hpp"
+#include "runtime/multigrid/near.hpp"
 #include "runtime/plan/stored.hpp"
 
 namespace rmsp::multigrid {
@@ -44,10 +44,11 @@ public:
     /// Brings A where it is worked on.
     virtual void read() = 0;
     /// Finds coarse points or aggregates. Returns the rows of the coarser matrix; -1: this matrix is not for this way
-    /// of doing it. \param near  near-nullspace of A: without values, constants
-    virtual std::int64_t coarsen(const matrix::NearNullspace& near) = 0;
-    /// Computes P and R; false: as -1 of coarsen(). \param near  becomes that of the coarser matrix
-    virtual bool interpolate(matrix::NearNullspace& near) = 0;
+    /// of doing it. \param near  of A; may come to the host
+    virtual std::int64_t coarsen(Near& near) = 0;
+    /// Computes P and R; false: as -1 of coarsen(). \param near  becomes that of the coarser matrix, perhaps
+    /// in memory of this object
+    virtual bool interpolate(Near& near) = 0;
     /// To be distributed, until keep_distributed().
     virtual plan::Stored<T> p() = 0;
     virtual plan::Stored<T> r() = 0;

@@ -97,6 +97,13 @@ TEST_F(CoarseningSteps, AreThoseOfTheHost)
                 EXPECT_EQ(download(*device_, values.data(), n), std::vector<double>(t.values.begin(), t.values.end()));
                 EXPECT_EQ(download(*device_, coarse.data(), coarse.size()),
                           std::vector<double>(t.coarse.values.begin(), t.coarse.values.end()));
+                const DeviceArray<double> ones(*context.memory, n);
+                const DeviceArray<double> lengths(*context.memory, static_cast<std::size_t>(groups.count));
+                lengths_of_ones(a.rows, number.data(), groups.count, lengths.data(), context);
+                normalised_ones(a.rows, number.data(), lengths.data(), ones.data(), context);
+                EXPECT_EQ(download(*device_, ones.data(), n), std::vector<double>(t.values.begin(), t.values.end()));
+                EXPECT_EQ(download(*device_, lengths.data(), lengths.size()),
+                          std::vector<double>(t.coarse.values.begin(), t.coarse.values.end()));
             }
         }
     }

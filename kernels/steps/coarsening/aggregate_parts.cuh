@@ -10,15 +10,21 @@
 /// Rows that several devices have, as kernels see them: `Most` devices at most. With one nothing is asked for.
 namespace rmsp::kernels::cuda::coarsening {
 
-/// AggregatePart::words.
+/// AggregatePart::words. What is counted, and what many threads look at until it changes, is in lines of the cache
+/// apart: else who counts waits for those who look.
 struct RootWords {
+    static constexpr int line = 32;
+
     unsigned long long roots;    ///< in the queue, from its front
     unsigned long long closed;   ///< rows in the queue, from its back
     unsigned long long decided;  ///< of the roots, those around which rows are closed
+    std::uint64_t unused[line - 3];
     unsigned long long arrived;  ///< blocks of the device, in all meetings so far
-    std::uint64_t found;         ///< the last meeting before which a block of the device found a root
-    std::uint64_t go;            ///< the last meeting that has ended, and what it told
-    std::uint64_t spare[2];
+    std::uint64_t unused_too[line - 1];
+    std::uint64_t found;  ///< the last meeting before which a block of the device found a root
+    std::uint64_t unused_as_well[line - 1];
+    std::uint64_t go;  ///< the last meeting that has ended, and what it told
+    std::uint64_t unused_also[line - 1];
     std::uint64_t told[2][most_aggregate_parts];  ///< by each device, in odd and even meetings
 };
 static_assert(sizeof(RootWords) == aggregate_words * sizeof(std::uint64_t));
@@ -73,17 +79,13 @@ struct Parts {
                        from.state,
                        reinterpret_cast<RootWords*>(from.words)};
         }
+        own = part[own_number];
     }
-    __host__ __device__ __forceinline__ const Part<Most>& own() const { return part[Most == 1 ? 0 : own_number]; }
     /// Whose row that is.
     __device__ __forceinline__ const Part<Most>& of(std::int64_t row) const
     {
-        if constexpr (Most == 1) {
-            return part[0];
-        }
-        const Part<Most>& here = own();
-        if (row >= here.first_row && row < here.first_row + here.rows) {
-            return here;
+        if (Most == 1 || (row >= own.first_row && row < own.first_row + own.rows)) {
+            return own;
         }
         int i = 0;
         while (i + 1 < count && row >= part[i + 1].first_row) {
@@ -92,6 +94,7 @@ struct Parts {
         return part[i];
     }
 
+    Part<Most> own;  ///< the device's: part[own_number], where kernels find it soonest
     Part<Most> part[Most];
     int own_number;
     int count;

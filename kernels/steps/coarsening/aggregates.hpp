@@ -31,7 +31,7 @@ struct AggregatePart {
 
 /// Devices that find aggregates together at most.
 inline constexpr int most_aggregate_parts = 16;
-inline constexpr int aggregate_words = 8 + 2 * most_aggregate_parts;
+inline constexpr int aggregate_words = 128 + 2 * most_aggregate_parts;
 
 /// What AggregatePart points to beside the matrix.
 struct AggregateRoom {

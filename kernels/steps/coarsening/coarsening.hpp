@@ -25,6 +25,12 @@ struct Coarsenings {
     /// that it had there. (tentative() of one vector and one unknown a node)
     void (*normalise)(std::int64_t rows, const std::int32_t* number, std::int64_t count, double* values, double* coarse,
                       const Context& context) = nullptr;
+    /// The same of the vector of ones, whose sums do not depend on their order: coarse[a] = its length on aggregate a,
+    void (*lengths_of_ones)(std::int64_t rows, const std::int32_t* number, std::int64_t count, double* coarse,
+                            const Context& context) = nullptr;
+    /// and values[i] = its entries then, of any of the rows.
+    void (*normalised_ones)(std::int64_t rows, const std::int32_t* number, const double* coarse, double* values,
+                            const Context& context) = nullptr;
 
     /// row_statistics() of rows that are on the device. Waits.
     RowStatistics (*statistics_of_rows)(std::int64_t rows, IndexView row_ptr, const Context& context) = nullptr;
@@ -40,6 +46,8 @@ struct Coarsenings {
 };
 inline constexpr Step pmis{&Coarsenings::pmis, "pmis"};
 inline constexpr Step normalise{&Coarsenings::normalise, "normalise"};
+inline constexpr Step lengths_of_ones{&Coarsenings::lengths_of_ones, "lengths_of_ones"};
+inline constexpr Step normalised_ones{&Coarsenings::normalised_ones, "normalised_ones"};
 inline constexpr Step statistics_of_rows{&Coarsenings::statistics_of_rows, "statistics_of_rows"};
 inline constexpr Step sample_pointers{&Coarsenings::sample_pointers, "sample_pointers"};
 inline constexpr Step rough_vector{&Coarsenings::rough_vector, "rough_vector"};

@@ -134,6 +134,28 @@ void normalise(std::int64_t rows, const std::int32_t* number, std::int64_t count
         });
 }
 
+void lengths_of_ones(std::int64_t rows, const std::int32_t* number, std::int64_t count, double* coarse,
+                     const Context& context)
+{
+    const DeviceArray<std::int32_t> members = zeros<std::int32_t>(count, context);
+    for_each(rows, context, [number, members = members.data()] __device__(std::int64_t row) {
+        if (number[row] >= 0) {
+            atomicAdd(members + number[row], 1);
+        }
+    });
+    for_each(count, context, [members = members.data(), coarse] __device__(std::int64_t aggregate) {
+        coarse[aggregate] = sqrt(static_cast<double>(members[aggregate]));
+    });
+}
+
+void normalised_ones(std::int64_t rows, const std::int32_t* number, const double* coarse, double* values,
+                     const Context& context)
+{
+    for_each(rows, context, [number, coarse, values] __device__(std::int64_t row) {
+        values[row] = number[row] < 0 ? 0.0 : 1.0 / coarse[number[row]];
+    });
+}
+
 /// Of rows' lengths.
 struct LengthSums {
     unsigned long long empty;
@@ -208,6 +230,7 @@ void rough_vector(std::int64_t first_row, std::int64_t rows, double* v, const Co
 }  // namespace cuda::coarsening
 
 RMSP_ROW(Coarsenings, cuda, .pmis = cuda::coarsening::pmis, .normalise = cuda::coarsening::normalise,
+         .lengths_of_ones = cuda::coarsening::lengths_of_ones, .normalised_ones = cuda::coarsening::normalised_ones,
          .statistics_of_rows = cuda::coarsening::statistics_of_rows,
          .sample_pointers = cuda::coarsening::sample_pointers, .rough_vector = cuda::coarsening::rough_vector)
 

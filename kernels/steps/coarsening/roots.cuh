@@ -19,11 +19,11 @@ constexpr int root_blocks = 4;  // of a multiprocessor
 /// Of a kernel, or of all devices' kernels together.
 template <int Most>
 struct Order {
-    Parts<Most> parts;
+    const Parts<Most>& parts;
     const volatile std::uint64_t* given_up;  ///< AggregateParts::given_up
     std::uint64_t epoch;
 
-    __device__ __forceinline__ const Part<Most>& own() const { return parts.own(); }
+    __device__ __forceinline__ const Part<Most>& own() const { return parts.own; }
     __device__ __forceinline__ const Part<Most>& of(std::int64_t row) const { return parts.of(row); }
     template <class X>
     __device__ static __forceinline__ X add(X* to, X x)
@@ -49,7 +49,7 @@ struct Order {
         if (add(there.at(there.missing, row), -1) == 1) {
             there.queue[add(&there.words->roots, 1ULL)] = row;
             if (Most > 1) {
-                *static_cast<volatile std::uint64_t*>(&own().words->found) = meeting;
+                store_relaxed(&own().words->found, meeting);
             }
         }
     }
@@ -70,12 +70,12 @@ __device__ __forceinline__ std::uint64_t wait_for(const std::uint64_t* told, std
 {
     // The look at the host's memory takes about as long as a thousand at the word.
     constexpr unsigned looks_between = 1U << 12U;
-    std::uint64_t value = load_acquire(told);
+    std::uint64_t value = load_relaxed(told);
     for (unsigned looks = 1; value < 2 * meeting; ++looks) {
         if (looks % looks_between == 0 && *given_up >= epoch) {
             return given_up_meeting;
         }
-        value = load_acquire(told);
+        value = load_relaxed(told);
     }
     return value;
 }
@@ -94,7 +94,7 @@ __device__ Met meet(const Order<Most>& order, std::uint64_t meeting)
         RootWords* const words = order.own().words;
         bool last = false;
         if (threadIdx.x == 0) {
-            __threadfence_system();
+            __threadfence();
             last = atomicAdd(&words->arrived, 1ULL) + 1 == gridDim.x * meeting;
         }
         if (__shfl_sync(warp, last ? 1 : 0, 0) != 0) {
@@ -103,22 +103,24 @@ __device__ Met meet(const Order<Most>& order, std::uint64_t meeting)
             const bool takes_part = device < order.parts.count;
             std::uint64_t value = 0;
             if (takes_part) {
-                const bool found = *static_cast<volatile std::uint64_t*>(&words->found) == meeting;
-                store_release(&order.parts.part[device].words->told[meeting % 2][order.parts.own_number],
+                const bool found = load_relaxed(&words->found) == meeting;
+                store_relaxed(&order.parts.part[device].words->told[meeting % 2][order.parts.own_number],
                               2 * meeting + (found ? 1 : 0));
                 value = wait_for(&words->told[meeting % 2][device], meeting, order.given_up, order.epoch);
             }
             const bool gave_up = __any_sync(warp, value == given_up_meeting ? 1 : 0) != 0;
             const bool any = __any_sync(warp, static_cast<int>(value % 2)) != 0;
             if (threadIdx.x == 0) {
-                store_release(&words->go, gave_up ? given_up_meeting : 2 * meeting + (any ? 1 : 0));
+                __threadfence_system();
+                store_relaxed(&words->go, gave_up ? given_up_meeting : 2 * meeting + (any ? 1 : 0));
             }
         }
         if (threadIdx.x == 0) {
             std::uint64_t value = 0;
-            while (value < 2 * meeting) {
-                value = load_acquire(&words->go);
+            while ((value = load_relaxed(&words->go)) < 2 * meeting) {
+                __nanosleep(20);
             }
+            __threadfence();
             told = value;
         }
     }
@@ -321,9 +323,20 @@ __device__ void advance_from(const Order<Most>& order, BlockList& list, unsigned
 /// `most_rounds`.
 template <int Lanes, int Most>
 __global__ void __launch_bounds__(root_threads, root_blocks)
-    roots_kernel(const __grid_constant__ Order<Most> order, int most_rounds)
+    roots_kernel(const __grid_constant__ Parts<Most> all, const volatile std::uint64_t* given_up, std::uint64_t epoch,
+                 int most_rounds)
 {
     __shared__ BlockList list;
+    // Which part is not known before: parameters would be slow to ask for it.
+    __shared__ std::uint64_t copy[Most == 1 ? 1 : sizeof(Parts<Most>) / sizeof(std::uint64_t)];
+    if constexpr (Most > 1) {
+        for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(sizeof copy / sizeof *copy);
+             i += root_threads) {
+            copy[i] = reinterpret_cast<const std::uint64_t*>(&all)[i];
+        }
+        __syncthreads();
+    }
+    const Order<Most> order{Most == 1 ? all : *reinterpret_cast<const Parts<Most>*>(copy), given_up, epoch};
     const Part<Most>& own = order.own();
     if (threadIdx.x == 0) {
         list.size = 0;
@@ -362,7 +375,7 @@ __global__ void __launch_bounds__(root_threads, root_blocks)
 /// Roots from the queues of all devices, which meet before, on. Does not wait.
 /// \returns false where blocks of this device cannot wait for each other
 template <int Most>
-bool launch_roots(Order<Most> order, const AggregateParts& parts, const Context& context)
+bool launch_roots(Parts<Most> all, const AggregateParts& parts, const Context& context)
 {
     constexpr int most_rounds = 4096;
     const AggregatePart& own = parts.part[parts.own];
@@ -383,7 +396,9 @@ bool launch_roots(Order<Most> order, const AggregateParts& parts, const Context&
         std::clamp<std::int64_t>(blocks_for(own.rows, root_threads / 8), 1,
                                  std::int64_t{std::min(resident, root_blocks)} * std::max(context.compute_units, 1)));
     int rounds = most_rounds;
-    void* arguments[] = {&order, &rounds};
+    const volatile std::uint64_t* given_up = parts.given_up;
+    std::uint64_t epoch = parts.epoch;
+    void* arguments[] = {&all, &given_up, &epoch, &rounds};
     // Kernels of several devices, which may share a GPU, are beside each other: no more blocks than have room at once.
     RMSP_CUDA_CHECK(
         Most == 1

@@ -22,7 +22,7 @@ bool symmetrise_parts(const Parts<Most>& all, const AggregateParts& parts, const
     // to zero is as likely as that 64 random bits are all zero.
     for_each_row(own.rows, own.nnz, context,
                  [all, differences = differences.data()] __device__(std::int64_t i, int lane, int lanes) {
-                     const auto& here = all.own();
+                     const auto& here = all.own;
                      const std::int64_t row = here.first_row + i;
                      std::uint64_t sum = 0;
                      for (std::int64_t k = here.begin(row) + lane; k < here.end(row); k += lanes) {
@@ -44,7 +44,7 @@ bool symmetrise_parts(const Parts<Most>& all, const AggregateParts& parts, const
     }
     const DeviceArray<int> bad = zeros<int>(1, context);
     for_each_row(own.rows, own.nnz, context, [all, bad = bad.data()] __device__(std::int64_t i, int lane, int lanes) {
-        const auto& here = all.own();
+        const auto& here = all.own;
         const std::int64_t row = here.first_row + i;
         for (std::int64_t k = here.begin(row) + lane; k < here.end(row); k += lanes) {
             if (here.strong[k] != matrix::mark::strong) {
@@ -71,7 +71,7 @@ bool choose_roots(const Parts<Most>& all, const AggregateParts& parts, const Con
     const AggregatePart& own = parts.part[parts.own];
     RMSP_CUDA_CHECK(cudaMemsetAsync(own.words, 0, sizeof(RootWords), stream_of(context)));
     for_each(own.rows, context, [all] __device__(std::int64_t i) {
-        const auto& here = all.own();
+        const auto& here = all.own;
         std::int32_t neighbours = 0;
         auto least = static_cast<std::int32_t>(here.first_row + i);
         here.edges.from(i, [&](std::int32_t other) {
@@ -85,14 +85,13 @@ bool choose_roots(const Parts<Most>& all, const AggregateParts& parts, const Con
         here.first[i] = neighbours == 0 ? -1 : least;
     });
     meet(parts);
-    const Order<Most> order{all, parts.given_up, parts.epoch};
-    for_each(own.rows, context, [order] __device__(std::int64_t i) {
-        const std::int32_t first = order.own().first[i];
+    for_each(own.rows, context, [all] __device__(std::int64_t i) {
+        const std::int32_t first = all.own.first[i];
         if (first >= 0) {
-            order.allow(first, 0);
+            Order<Most>{all, nullptr, 0}.allow(first, 0);
         }
     });
-    if (!launch_roots(order, parts, context)) {
+    if (!launch_roots(all, parts, context)) {
         return false;
     }
     meet(parts);
@@ -120,7 +119,7 @@ std::int64_t aggregate_parts(const Parts<Most>& all, const AggregateParts& parts
     // Neighbours of a root have no other one: roots are three steps apart. Where there was the first open row is noted
     // now which aggregate a row has joined.
     for_each(own.rows, context, [all] __device__(std::int64_t i) {
-        const auto& here = all.own();
+        const auto& here = all.own;
         std::int32_t joined = here.number[i];
         if (joined < 0) {
             here.edges.from(i, [&](std::int32_t other) {
@@ -134,7 +133,7 @@ std::int64_t aggregate_parts(const Parts<Most>& all, const AggregateParts& parts
     meet(parts);
     // The rest joins the aggregate that most of its neighbours are in, of several the first.
     for_each_row(own.rows, own.nnz, context, [all] __device__(std::int64_t i, int lane, int lanes) {
-        const auto& here = all.own();
+        const auto& here = all.own;
         if (here.first[i] >= 0) {
             here.number[i] = here.first[i];
             return;
