@@ -63,8 +63,8 @@ struct Order {
     }
 };
 
-/// What `told` of a device says in that meeting, or later: then `given_up_meeting` if it has not.
 constexpr std::uint64_t given_up_meeting = ~std::uint64_t{0};
+/// Waits until a device has told of that meeting, and returns what; given_up_meeting where it never will.
 __device__ __forceinline__ std::uint64_t wait_for(const std::uint64_t* told, std::uint64_t meeting,
                                                   const volatile std::uint64_t* given_up, std::uint64_t epoch)
 {
@@ -80,9 +80,9 @@ __device__ __forceinline__ std::uint64_t wait_for(const std::uint64_t* told, std
     return value;
 }
 
+enum class Met : std::uint8_t { nothing, found, gave_up };
 /// All blocks of all devices meet, for the `meeting`-th time, and see what each has written. Returns whether one of
-/// them has found a root since the last time. None if a device failed: all leave.
-enum class Met : int { nothing, found, gave_up };
+/// them has found a root since the last time; gave_up where a device failed, on all of them.
 template <int Most>
 __device__ Met meet(const Order<Most>& order, std::uint64_t meeting)
 {
@@ -94,6 +94,7 @@ __device__ Met meet(const Order<Most>& order, std::uint64_t meeting)
         RootWords* const words = order.own().words;
         bool last = false;
         if (threadIdx.x == 0) {
+            // For the device: the block that comes last has a fence for all devices, which takes some microseconds.
             __threadfence();
             last = atomicAdd(&words->arrived, 1ULL) + 1 == gridDim.x * meeting;
         }
