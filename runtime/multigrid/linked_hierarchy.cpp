@@ -427,9 +427,11 @@ void LinkedHierarchy<T>::make_vectors()
         LinkedLevel<T>& level = levels_[i];
         const DistributedMatrix<T>& own = level.a.own();
         if (i > 0) {
-            level.x.emplace(detail::VectorAccess::handle(
-                distributed::make_shared_x(own_state(level.a), own_state(levels_[i - 1].p))));
-            level.b.emplace(own.make_x(Layout::rows));
+            // P^T also leaves sums of rows that other devices of the process have.
+            for (std::optional<Vec<T>>* const vector : {&level.x, &level.b}) {
+                vector->emplace(detail::VectorAccess::handle(
+                    distributed::make_shared_x(own_state(level.a), own_state(levels_[i - 1].p))));
+            }
         }
         if (level.smoother) {
             level.residual.emplace(own.make_y());
