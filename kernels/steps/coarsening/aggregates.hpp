@@ -21,7 +21,7 @@ struct AggregatePart {
     const std::uint8_t* strong = nullptr;  ///< marks of the entries (matrix/strength.hpp)
     std::uint8_t* alike = nullptr;         ///< those of symmetrise()
     std::int32_t* number = nullptr;        ///< of each row: what aggregates() finds
-    /// Room while aggregates are found, of `rows` entries each, and aggregate_words words, 0 at first.
+    /// Room while aggregates are found: `rows` entries each, and aggregate_words words.
     std::int32_t* missing = nullptr;
     std::int32_t* first = nullptr;
     std::int32_t* queue = nullptr;
