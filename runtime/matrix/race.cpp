@@ -55,12 +55,13 @@ void Race<T>::apply(T alpha, const T* x, T beta, T* y, const kernels::Context& c
     const std::size_t runner = turn_ / applies_each();
     const std::size_t untimed = applies_each() - timed_applies;
     const std::size_t turn = turn_++ % applies_each();
-    const std::size_t first_event = 2 * (runner * timed_applies + turn - std::min(turn, untimed));
-    if (turn >= untimed) {
+    const bool is_timed = turn >= untimed;
+    const std::size_t first_event = is_timed ? 2 * (runner * timed_applies + turn - untimed) : 0;
+    if (is_timed) {
         worker_.stream().record(*events_[first_event]);
     }
     runners_[in_[runner]]->apply(alpha, x, beta, y, context);
-    if (turn >= untimed) {
+    if (is_timed) {
         worker_.stream().record(*events_[first_event + 1]);
     }
 }

@@ -94,8 +94,8 @@ public:
             if (together) {
                 const kernels::CsrShard<T> a = shard(rank);
                 const DeviceArray<std::int32_t> number(*context.memory, static_cast<std::size_t>(a.rows));
-                const std::int64_t found =
-                    joint.find(worker, meeting, unnumbered(a, first_row(rank), own.strong, number));
+                const std::int64_t found = joint.find(
+                    worker, meeting, kernels::aggregate_part(a, first_row(rank), own.strong.data(), number.data()));
                 if (found >= 0) {
                     if (rank == 0) {
                         own.number = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(rows()));
@@ -295,27 +295,13 @@ private:
         kernels::strong_entries(a, first_row(rank), true, coarsener_.threshold, row_zero(rank, diagonal),
                                 row_zero(rank, largest), own.strong.data(), context);
     }
-    static kernels::AggregatePart unnumbered(const kernels::CsrShard<T>& a, std::int64_t first_row,
-                                             const DeviceArray<std::uint8_t>& marks,
-                                             const DeviceArray<std::int32_t>& number)
-    {
-        kernels::AggregatePart part;
-        part.first_row = first_row;
-        part.rows = a.rows;
-        part.nnz = a.nnz;
-        part.row_ptr = a.row_ptr;
-        part.col_idx = a.col_idx;
-        part.strong = marks.data();
-        part.number = number.data();
-        return part;
-    }
     /// On the first device. \param marks  of the entries of `pattern`, all of A
     void find_alone(const kernels::CsrShard<T>& pattern, const DeviceArray<std::uint8_t>& marks,
                     const kernels::Context& context)
     {
         OfDevice<T>& own = held_.parts.front();
         own.number = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(rows()));
-        coarse_rows_ = find_aggregates(unnumbered(pattern, 0, marks, own.number), context);
+        coarse_rows_ = find_aggregates(kernels::aggregate_part(pattern, 0, marks.data(), own.number.data()), context);
     }
     /// P before it is smoothed, on the first device, which has the numbers of all rows; then what the others need.
     void make_tentative(const Near& near)

@@ -101,8 +101,7 @@ private:
         const CsrShard<double>& a = own.a->shard;
         own.room = AggregateRoom(*context.memory, a.rows, a.nnz);
         own.number = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(a.rows));
-        own.lent = AllRows::part(a, own.strong, own.number);
-        own.lent.first_row = first_rows_[i];
+        own.lent = aggregate_part(a, first_rows_[i], own.strong.data(), own.number.data());
         own.room.lend(own.lent);
         AggregateParts parts;
         parts.count = static_cast<int>(parts_.size());

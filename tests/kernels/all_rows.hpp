@@ -29,20 +29,8 @@ struct AllRows {
             const Context& context)
         : room(*context.memory, a.rows, a.nnz)
     {
-        parts.part[0] = part(a, marks, number);
+        parts.part[0] = aggregate_part(a, 0, marks.data(), number.data());
         room.lend(parts.part[0]);
-    }
-    static AggregatePart part(const CsrShard<double>& a, const DeviceArray<std::uint8_t>& marks,
-                              const DeviceArray<std::int32_t>& number)
-    {
-        AggregatePart out;
-        out.rows = a.rows;
-        out.nnz = a.nnz;
-        out.row_ptr = a.row_ptr;
-        out.col_idx = a.col_idx;
-        out.strong = marks.data();
-        out.number = number.data();
-        return out;
     }
 
     AggregateRoom room;

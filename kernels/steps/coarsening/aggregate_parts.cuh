@@ -1,8 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <type_traits>
-
 #include <kernels/cuda_words.cuh>
 #include <kernels/steps/coarsening/aggregates.hpp>
 #include <kernels/steps/coarsening/edges.cuh>
@@ -11,21 +8,17 @@
 namespace rmsp::kernels::cuda::coarsening {
 
 /// AggregatePart::words. What is counted, and what many threads look at until it changes, is in lines of the cache
-/// apart: else who counts waits for those who look.
+/// apart: else who counts waits for those who look. Begins where a line does.
 struct RootWords {
-    static constexpr int line = 32;
+    static constexpr int line = 256;
 
-    unsigned long long roots;    ///< in the queue, from its front
-    unsigned long long closed;   ///< rows in the queue, from its back
-    unsigned long long decided;  ///< of the roots, those around which rows are closed
-    std::uint64_t unused[line - 3];
-    unsigned long long arrived;  ///< blocks of the device, in all meetings so far
-    std::uint64_t unused_too[line - 1];
-    std::uint64_t found;  ///< the last meeting before which a block of the device found a root
-    std::uint64_t unused_as_well[line - 1];
-    std::uint64_t go;  ///< the last meeting that has ended, and what it told
-    std::uint64_t unused_also[line - 1];
-    std::uint64_t told[2][most_aggregate_parts];  ///< by each device, in odd and even meetings
+    alignas(line) unsigned long long roots;    ///< in the queue, from its front
+    unsigned long long closed;                 ///< rows in the queue, from its back
+    unsigned long long decided;                ///< of the roots, those around which rows are closed
+    alignas(line) unsigned long long arrived;  ///< blocks of the device, in all meetings so far
+    alignas(line) std::uint64_t found;         ///< the last meeting before which a block of the device found a root
+    alignas(line) std::uint64_t go;            ///< the last meeting that has ended, and what it told
+    alignas(line) std::uint64_t told[2][most_aggregate_parts];  ///< by each device, in odd and even meetings
 };
 static_assert(sizeof(RootWords) == aggregate_words * sizeof(std::uint64_t));
 

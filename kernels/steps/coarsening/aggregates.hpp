@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <functional>
 
+#include <kernels/context.hpp>
 #include <kernels/steps/step.hpp>
-#include <rmsp/partition.hpp>
 
 /// Aggregates of the rows of a square matrix that one GPU has, or that several have which reach each other's memory:
 /// these do each step together, and find what one would find that has all rows. In columns of the matrix, which rise in
@@ -28,6 +28,22 @@ struct AggregatePart {
     std::uint8_t* state = nullptr;
     std::uint64_t* words = nullptr;
 };
+
+/// Rows from `first_row` on that have no room yet. \param strong, number  as AggregatePart has them
+template <class T>
+AggregatePart aggregate_part(const CsrShard<T>& a, std::int64_t first_row, const std::uint8_t* strong,
+                             std::int32_t* number)
+{
+    AggregatePart part;
+    part.first_row = first_row;
+    part.rows = a.rows;
+    part.nnz = a.nnz;
+    part.row_ptr = a.row_ptr;
+    part.col_idx = a.col_idx;
+    part.strong = strong;
+    part.number = number;
+    return part;
+}
 
 /// Devices that find aggregates together at most.
 inline constexpr int most_aggregate_parts = 16;

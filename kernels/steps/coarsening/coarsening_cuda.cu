@@ -186,6 +186,11 @@ __global__ void __launch_bounds__(threads) lengths_kernel(RowPointers row_ptr, s
     }
 }
 
+std::int64_t entries_of(std::int64_t rows, IndexView row_ptr, const Context& context)
+{
+    return row_ptr.visit([&](const auto* p) { return static_cast<std::int64_t>(fetch(p + rows, context)); });
+}
+
 RowStatistics statistics_of_rows(std::int64_t rows, IndexView row_ptr, const Context& context)
 {
     RowStatistics out;

@@ -17,11 +17,6 @@ __device__ __forceinline__ std::uint64_t hashed(std::int64_t row)
     return bits ^ (bits >> 31U);
 }
 
-inline std::int64_t entries_of(std::int64_t rows, IndexView row_ptr, const Context& context)
-{
-    return row_ptr.visit([&](const auto* p) { return static_cast<std::int64_t>(fetch(p + rows, context)); });
-}
-
 /// Gives coarse rows numbers in the order of the rows, and -1 to the others. Returns how many there are.
 inline std::int64_t give_numbers(std::int64_t rows, const std::uint8_t* state, std::int32_t* number,
                                  const Context& context)

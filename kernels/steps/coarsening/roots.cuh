@@ -328,7 +328,7 @@ __global__ void __launch_bounds__(root_threads, root_blocks)
                  int most_rounds)
 {
     __shared__ BlockList list;
-    // Which part is not known before: parameters would be slow to ask for it.
+    // Parts are asked for by number: parameters are not made for that.
     __shared__ std::uint64_t copy[Most == 1 ? 1 : sizeof(Parts<Most>) / sizeof(std::uint64_t)];
     if constexpr (Most > 1) {
         for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(sizeof copy / sizeof *copy);
