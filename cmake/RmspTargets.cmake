@@ -138,6 +138,8 @@ function(rmsp_cuda_together target name)
     endforeach()
     set(unity "${CMAKE_CURRENT_BINARY_DIR}/together_${name}.cu")
     file(CONFIGURE OUTPUT "${unity}" CONTENT "${text}" @ONLY)
+    # CMake from 3.31 on would put these together into one.
+    set_source_files_properties("${unity}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     target_sources(${target} PRIVATE "${unity}")
 endfunction()
 

@@ -15,7 +15,7 @@ class _Torch:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._names = {torch.float64: "float64", torch.float32: "float32"}
+        self._types = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
         # The handle alone, where torch has it: a torch.cuda.Stream made for each product costs more than the rest.
         self._raw_stream = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
 
@@ -23,16 +23,16 @@ class _Torch:
         return x.is_cuda
 
     def dtype_of(self, x: Any) -> str:
-        return self._names.get(x.dtype) or str(x.dtype).removeprefix("torch.")
+        return str(x.dtype).removeprefix("torch.")
 
     def contiguous(self, x: Any, dtype: str) -> Any:
         return x.detach().to(getattr(self._torch, dtype)).contiguous()
 
-    def is_contiguous(self, x: Any) -> bool:
-        return x.is_contiguous()
+    def is_vector(self, x: Any, dtype: np.dtype) -> bool:
+        return x.dtype == self._types[dtype] and x.ndim == 1 and x.is_contiguous()
 
-    def address_of(self, x: Any) -> int:
-        return x.data_ptr()
+    def place_of(self, x: Any) -> tuple[int, int]:
+        return x.data_ptr(), x.numel()
 
     def stream_of(self, x: Any) -> int:
         if self._raw_stream is not None:
@@ -65,11 +65,11 @@ class _CuPy:
         with x.device:
             return self._cupy.ascontiguousarray(x, dtype)
 
-    def is_contiguous(self, x: Any) -> bool:
-        return x.flags.c_contiguous
+    def is_vector(self, x: Any, dtype: np.dtype) -> bool:
+        return x.dtype == dtype and x.ndim == 1 and x.flags.c_contiguous
 
-    def address_of(self, x: Any) -> int:
-        return x.data.ptr
+    def place_of(self, x: Any) -> tuple[int, int]:
+        return x.data.ptr, x.size
 
     def stream_of(self, x: Any) -> int:
         return self._cupy.cuda.get_current_stream(x.device.id).ptr
@@ -156,10 +156,12 @@ def vector(what: str, x: Any, dtype: np.dtype) -> Any:
     Raises ValueError for blocks of vectors, and for other types than the matrix's.
     """
     package = package_of(x)
+    if package.is_vector(x, dtype):
+        return x
     if x.ndim != 1 or package.dtype_of(x) != dtype.name:
         raise ValueError(f"{what} has {x.ndim} dimensions and type {package.dtype_of(x)}; in GPU memory librmsp takes "
                          f"vectors of the matrix's type, {dtype.name}")
-    return x if package.is_contiguous(x) else package.contiguous(x, dtype.name)
+    return package.contiguous(x, dtype.name)
 
 
 def vectors(what: str, x: Any, dtype: np.dtype, size: int) -> tuple[Any, Any]:

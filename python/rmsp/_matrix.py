@@ -55,17 +55,17 @@ class Operator:
 
     def _multiply_on_gpu(self, x: Any, out: Any, alpha: float, beta: float) -> Any:
         """In the order of the current stream of the GPU that has the result, without waiting."""
-        x = _gpu.vector("x", x, self.dtype)
-        package = _gpu.package_of(x)
+        package = to = _gpu.package_of(x)
+        if not package.is_vector(x, self.dtype):
+            x = _gpu.vector("x", x, self.dtype)
         if out is None:
             out = package.new(self.shape[0], x)
+        elif not _gpu.on_gpu(out) or _gpu.vector("out", out, self.dtype) is not out:
+            raise ValueError("x is in GPU memory; out has to be a contiguous vector there, too")
         else:
-            if not _gpu.on_gpu(out) or not _gpu.package_of(out).is_contiguous(out):
-                raise ValueError("x is in GPU memory; out has to be a contiguous vector there, too")
-            _gpu.vector("out", out, self.dtype)
-        to = _gpu.package_of(out)
-        self._handle.apply_on_gpu(alpha, package.address_of(x), x.shape[0], beta, to.address_of(out), out.shape[0],
-                                  self._transposed, to.stream_of(out))
+            to = _gpu.package_of(out)
+        self._handle.apply_on_gpu(alpha, *package.place_of(x), beta, *to.place_of(out), self._transposed,
+                                  to.stream_of(out))
         return out
 
     def _block_on_gpu(self, x: Any) -> Any:
@@ -75,7 +75,7 @@ class Operator:
         package = _gpu.package_of(x)
         columns = package.contiguous(x.T, self.dtype.name)
         y = package.new((x.shape[1], self.shape[0]), columns)
-        self._handle.apply_block_on_gpu(x.shape[1], package.address_of(columns), x.shape[0], package.address_of(y),
+        self._handle.apply_block_on_gpu(x.shape[1], package.place_of(columns)[0], x.shape[0], package.place_of(y)[0],
                                         self.shape[0], self._transposed, package.stream_of(y))
         return y.T
 
@@ -95,10 +95,10 @@ class Operator:
         return self.T._product(x.T).T  # type: ignore[attr-defined]
 
     def _product(self, x: Any) -> Any:
-        if isinstance(x, Operator) or _arrays.is_sparse(x):
-            return self._sparse_product(x)
         if not isinstance(x, ndarray) and hasattr(x, "__dlpack__"):
             return self._tensor_product(x)
+        if isinstance(x, Operator) or _arrays.is_sparse(x):
+            return self._sparse_product(x)
         x = np.asarray(x)
         if x.dtype.kind not in "fiubc":
             raise ValueError(f"x has entries of type {x.dtype}, which are no numbers")
@@ -119,10 +119,11 @@ class Operator:
 
     def _tensor_product(self, x: Any) -> Any:
         """Tensors of torch and arrays of CuPy, through DLPack: the result is one of the same package and device."""
-        if _gpu.on_gpu(x):
+        package = _gpu.package_of(x)
+        if package.on_gpu(x):
             return self._block_on_gpu(x) if x.ndim == 2 else self._multiply_on_gpu(x, None, 1.0, 0.0)
         y = self._product(np.from_dlpack(x.detach() if hasattr(x, "detach") else x))
-        return _gpu.package_of(x).from_dlpack(y)
+        return package.from_dlpack(y)
 
     def matvec(self, x: Any) -> ndarray:
         """A x for x of shape (columns,) or (columns, 1), whose result has the same number of dimensions."""

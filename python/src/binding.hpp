@@ -59,11 +59,12 @@ Config config_of(const std::vector<std::string>& overrides);
 struct Node {
     explicit Node(const std::vector<std::string>& overrides) : runtime(runtime_options(config_of(overrides))) {}
     Runtime runtime;
+    const bool of_host = runtime.devices().front().kind == DeviceKind::host;
 
     /// \throws Error(usage) if the devices do not reach the memory of GPUs, where `what` is
     void require_gpus(const char* what) const
     {
-        if (runtime.devices().front().kind == DeviceKind::host) {
+        if (of_host) {
             throw Error(ErrorCode::usage, std::string(what) +
                                               " in GPU memory, and the runtime's devices are the "
                                               "host's: copy the arrays there");

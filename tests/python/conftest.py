@@ -1,7 +1,9 @@
 """What the tests share: devices that every machine has, and matrices from fixed seeds."""
 
 import os
+import signal
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which the shell's background jobs ignore
 os.environ.setdefault("RMSP_DEVICES", "host:2x1")
 os.environ["RMSP_CACHE_DIR"] = "off"
 

@@ -102,6 +102,9 @@ class _Tensor:
     def data_ptr(self):
         return self._array.ctypes.data
 
+    def numel(self):
+        return self._array.size
+
     def get_device(self):
         return 3
 
@@ -135,6 +138,8 @@ def test_vectors_of_gpus_have_the_type_of_the_matrix(torch):
     for dtype, words in ((torch.float32, "type float32"), ("torch.int8", "type int8")):
         with pytest.raises(ValueError, match=words):
             A @ _Tensor(np.ones(9), dtype)
+        with pytest.raises(ValueError, match=f"out has 1 dimensions and {words}"):
+            A.multiply(_Tensor(np.ones(9), torch.float64), out=_Tensor(np.ones(9), dtype))
     with pytest.raises(ValueError, match="out has to be a contiguous vector there"):
         A.multiply(_Tensor(np.ones(9), torch.float64), out=np.ones(9))
     assert torch.asked == []

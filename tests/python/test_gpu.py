@@ -95,6 +95,8 @@ def test_out_in_gpu_memory(runtime, arrays):
     assert close(arrays.back(back), a.T @ (2 * (a @ x) - y))
     with pytest.raises(ValueError, match="out has to be a contiguous vector there"):
         A.multiply(arrays.to(x), out=np.zeros(300))
+    with pytest.raises(ValueError, match="out has to be a contiguous vector there"):
+        A.multiply(arrays.to(x), out=arrays.to(np.zeros(600))[::2])
     with pytest.raises(ValueError, match="overlap"):
         square = rmsp.Matrix(poisson(4), runtime=runtime)
         z = arrays.to(np.ones(16))
