@@ -3,7 +3,7 @@
 which another library is faster first, geometric means by family and half, the choice, the preparation, a profile.
 
 usage: bench/corpus.py arguments [--half fit|judge] [--family NAME]... [--most NONZEROS] [--least NONZEROS]
-                                 [--files FOLDER]
+                                 [--files FOLDER] [--names FILE]
        bench/corpus.py report LINES... [--against PREFIX] [--svg FILE]
        bench/corpus.py list
 """
@@ -48,8 +48,18 @@ def file_of(folder, name):
     return next(iter(sorted(pathlib.Path(folder).glob(f"{name}.mtx*"))), None) if folder else None
 
 
+def chosen_by(path):
+    """The corpus, or those of its matrices that a file names, a line each, in the file's order."""
+    corpus = read_corpus()
+    names = pathlib.Path(path).read_text().splitlines() if path else corpus
+    for name in names:
+        if name not in corpus:
+            raise SystemExit(f'{path}: the corpus has no matrix "{name}"')
+    return {name: corpus[name] for name in names}
+
+
 def print_arguments(options):
-    for name, matrix in read_corpus().items():
+    for name, matrix in chosen_by(options.names).items():
         if options.half and matrix["half"] != options.half or \
                 options.family and matrix["family"] not in options.family or \
                 not options.least <= matrix["nonzeros"] <= options.most:
@@ -286,6 +296,8 @@ def report(options):
         print(f"- WRONG: {name}")
     for _, matrix, precision in ended:
         print(f"- begun and not finished: {matrix}, {precision}")
+    for kernel in sorted({k for line in lines for k in line["context"].get("absent_kernels", [])}):
+        print(f"- not in the build: {kernel}")
     left_out = {}
     for b in everything:
         if b.get("error_occurred"):
@@ -318,6 +330,7 @@ def main():
     arguments.add_argument("--most", type=float, default=math.inf)
     arguments.add_argument("--least", type=float, default=0)
     arguments.add_argument("--files")
+    arguments.add_argument("--names")
     of_report = commands.add_parser("report")
     of_report.add_argument("lines", nargs="+")
     of_report.add_argument("--against", default="cusparse")

@@ -11,7 +11,7 @@ while [ $# -gt 0 ]; do
         --seconds)
             seconds=${2:?--seconds wants a number}
             ;;
-        --half | --family | --least | --most)
+        --half | --family | --least | --most | --names)
             selection+=("$1" "${2:?$1 wants a value}")
             ;;
         *)

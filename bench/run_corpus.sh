@@ -3,10 +3,11 @@
 # double and float, with caches flushed, in a row on the device and by the wall clock, `auto` and every other kernel
 # against every format and algorithm of cuSPARSE; then A A (A A^T), whole and values alone, against its ways. Everything
 # is verified. A run that was ended goes on where it was. Then report.md, losers first, and profile.svg of all there is.
-# Usage: bench/run_corpus.sh [--seconds N] [--half fit|judge] [--family NAME]... [--least N] [--most N]
+# Usage: bench/run_corpus.sh [--seconds N] [--half fit|judge] [--family NAME]... [--least N] [--most N] [--names FILE]
 #   --seconds           begin no matrix after this time, both steps together    (0: no limit)
 #   --half, --family    these alone
 #   --least, --most     matrices of so many nonzeros at least and at most       (all)
+#   --names             those that the file names, a line each, in its order
 #   BENCH               folder of bench_spmv and bench_spgemm                   (build/bin)
 #   OUT                 folder of spmv.jsonl, spgemm.jsonl, report.md, profile.svg  (bench/results/tmp)
 #   MATRICES            folder of the files that the corpus names

@@ -54,6 +54,9 @@ public:
             config.runtime.limit_gbs = options_.limit_gbs;
             runtimes_.push_back({devices, rmsp::Runtime(rmsp::runtime_options(config))});
         }
+        for (const std::string& kernel : absent()) {
+            fmt::print("{}: not in this build\n", kernel);
+        }
     }
 
     template <class T>
@@ -108,7 +111,23 @@ private:
             context["devices"].push_back(
                 {{"set", name}, {"names", device_names(runtime)}, {"transport", runtime.transport()}});
         }
+        context["absent_kernels"] = absent();
         return context;
+    }
+
+    /// What to compare with that this build lacks.
+    std::vector<std::string> absent() const
+    {
+        std::vector<std::string> names;
+        for (const rmsp::KernelInfo& kernel : rmsp::list_kernels()) {
+            if (kernel.family == "spmv" && kernel.vendor && !kernel.compiled &&
+                std::any_of(runtimes_.begin(), runtimes_.end(), [&](const Machine& machine) {
+                    return machine.runtime.devices().front().kind == kernel.device;
+                })) {
+                names.push_back(kernel.name);
+            }
+        }
+        return names;
     }
 
     template <class T>

@@ -11,7 +11,7 @@
             row(packed_tiles) row(csr_row_vector) row(csr_nnz_split) row(csr_row_warp) row(ehyb_cuda)                 \
                 row(ehyb_ghosts_cuda) row(ehyb_metis_cuda) row(ehyb_natural_cuda) row(cusparse_csr_alg1)              \
                     row(cusparse_csr_alg2) row(cusparse_coo_alg1) row(cusparse_coo_alg2) row(cusparse_sell)           \
-                        row(cusparse_bsr)
+                        row(cusparse_bsr) row(cusparse_spmvop_alg1) row(cusparse_spmvop_alg2)
 
 #define RMSP_CSC_TABLE(row) row(csc_openmp) row(csc_reference) row(csc_atomic) row(csc_to_csr)
 

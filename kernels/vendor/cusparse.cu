@@ -24,9 +24,25 @@ Functions load()
     Functions all{};
 #define RMSP_CUSPARSE_FIND(name) open.find(#name, all.name);
     RMSP_CUSPARSE_FUNCTIONS(RMSP_CUSPARSE_FIND)
-#undef RMSP_CUSPARSE_FIND
     return all;
 }
+
+#if RMSP_HAVE_SPMVOP
+OpFunctions load_op()
+{
+    const core::SharedLibrary open(library);
+    if (!version().starts_with(RMSP_TEXT(CUSPARSE_VER_MAJOR) "." RMSP_TEXT(CUSPARSE_VER_MINOR) ".")) {
+        throw core::MissingLibrary(
+            "SpMVOp, which is experimental, needs the cuSPARSE that librmsp was built with, " RMSP_TEXT(
+                CUSPARSE_VER_MAJOR) "." RMSP_TEXT(CUSPARSE_VER_MINOR) "; " +
+            open.path() + " is " + version());
+    }
+    OpFunctions all{};
+    RMSP_SPMVOP_FUNCTIONS(RMSP_CUSPARSE_FIND)
+    return all;
+}
+#endif
+#undef RMSP_CUSPARSE_FIND
 
 }  // namespace
 
@@ -35,6 +51,16 @@ const Functions& functions()
     static const Functions loaded = load();
     return loaded;
 }
+
+#if RMSP_HAVE_SPMVOP
+const OpFunctions& op_functions()
+{
+    static const OpFunctions loaded = load_op();
+    return loaded;
+}
+#endif
+
+bool has_spmvop() noexcept { return RMSP_HAVE_SPMVOP; }
 
 std::string version()
 {

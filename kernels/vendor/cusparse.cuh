@@ -3,8 +3,12 @@
 #include <source_location>
 #include <string>
 
+#define CUSPARSE_ENABLE_EXPERIMENTAL_API  // SpMVOp
 #include <cusparse.h>
 #include <kernels/cuda_check.cuh>
+
+/// Whether the headers have cusparseSpMVOp with its algorithms.
+#define RMSP_HAVE_SPMVOP (CUSPARSE_VERSION >= 12800)
 
 /// What the kernels that call cuSPARSE share.
 namespace rmsp::kernels::cusparse {
@@ -57,6 +61,26 @@ struct Functions {
 /// Opens cuSPARSE at the first call, which any thread may make. \throws core::MissingLibrary
 const Functions& functions();
 
+#if RMSP_HAVE_SPMVOP
+#define RMSP_SPMVOP_FUNCTIONS(F)   \
+    F(cusparseSpMVOp)              \
+    F(cusparseSpMVOp_bufferSize)   \
+    F(cusparseSpMVOp_createDescr)  \
+    F(cusparseSpMVOp_createPlan)   \
+    F(cusparseSpMVOp_destroyDescr) \
+    F(cusparseSpMVOp_destroyPlan)
+
+struct OpFunctions {
+#define RMSP_CUSPARSE_POINTER(name) decltype(&::name) name;
+    RMSP_SPMVOP_FUNCTIONS(RMSP_CUSPARSE_POINTER)
+#undef RMSP_CUSPARSE_POINTER
+};
+
+/// As functions(). The interface is experimental: its functions differ from version to version.
+/// \throws core::MissingLibrary also where cuSPARSE is of another version than the headers
+const OpFunctions& op_functions();
+#endif
+
 /// \throws Error(out_of_memory), else Error(device), naming the call, the status, file and line
 inline void check(cusparseStatus_t status, const char* call,
                   const std::source_location& where = std::source_location::current())
@@ -74,7 +98,20 @@ inline void check(cusparseStatus_t status, const char* call,
 /// Of a call of a function of the table: RMSP_CUSPARSE_CHECK(cusparseSetStream(handle, stream)).
 #define RMSP_CUSPARSE_CHECK(call) ::rmsp::kernels::cusparse::check(::rmsp::kernels::cusparse::functions().call, #call)
 
-/// Owns one cuSPARSE handle or descriptor, which `Destroy`, of the table, destroys.
+template <class Function>
+const Functions& table_of(Function Functions::*)
+{
+    return functions();
+}
+#if RMSP_HAVE_SPMVOP
+template <class Function>
+const OpFunctions& table_of(Function OpFunctions::*)
+{
+    return op_functions();
+}
+#endif
+
+/// Owns one cuSPARSE handle or descriptor, which `Destroy`, of a table, destroys.
 template <class Handle, auto Destroy>
 class Owned {
 public:
@@ -85,7 +122,7 @@ public:
     void reset()
     {
         if (handle_ != nullptr) {
-            static_cast<void>((functions().*Destroy)(handle_));
+            static_cast<void>((table_of(Destroy).*Destroy)(handle_));
         }
         handle_ = nullptr;
     }

@@ -3,109 +3,53 @@
 #include <string>
 #include <vector>
 
-#include <kernels/spmv/spmv.hpp>
-#include <kernels/steps/support/support.hpp>
-#include <kernels/vendor/cusparse.cuh>
+#include <kernels/vendor/cusparse_operator.cuh>
 
 namespace rmsp::kernels {
 namespace {
 
 using namespace cusparse;
 
+/// A matrix in one of cuSPARSE's formats, by cusparseSpMV(). A derived class makes `matrix_` in its constructor and
+/// then calls finish().
 template <class T>
-__global__ void scale_kernel(T* y, std::int64_t n, T beta)
-{
-    const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-    if (i < n) {
-        y[i] = beta == T{0} ? T{0} : beta * y[i];
-    }
-}
-
-/// A matrix in one of cuSPARSE's formats. A derived class makes `matrix_` in its constructor and then calls finish().
-template <class T>
-class CuSparse : public SpmvOperator<T> {
-public:
-    void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
-    {
-        const auto stream = static_cast<cudaStream_t>(context.stream);
-        if (shard_.rows == 0) {
-            return;
-        }
-        if (shard_.nnz == 0) {
-            constexpr int threads = 256;
-            scale_kernel<<<static_cast<unsigned>((shard_.rows + threads - 1) / threads), threads, 0, stream>>>(
-                y, shard_.rows, beta);
-            RMSP_CUDA_CHECK_LAUNCH("scale_kernel");
-            return;
-        }
-        RMSP_CUSPARSE_CHECK(cusparseSetStream(handle_.get(), stream));
-        RMSP_CUSPARSE_CHECK(cusparseDnVecSetValues(x_.get(), const_cast<T*>(x)));
-        RMSP_CUSPARSE_CHECK(cusparseDnVecSetValues(y_.get(), y));
-        RMSP_CUSPARSE_CHECK(cusparseSpMV(handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &alpha, matrix_.get(),
-                                         x_.get(), &beta, y_.get(), data_type<T>, algorithm_, buffer_.data()));
-    }
-
-    std::int64_t workspace_bytes() const override
-    {
-        return static_cast<std::int64_t>(buffer_.size() + row_ptr_.size() * sizeof(std::int32_t));
-    }
-
+class CuSparse : public cusparse::Operator<T> {
 protected:
     CuSparse(const CsrShard<T>& shard, cusparseSpMVAlg_t algorithm, const Context& context)
-        : shard_(shard), algorithm_(algorithm)
+        : cusparse::Operator<T>(shard, context), algorithm_(algorithm)
     {
-        if (empty()) {
-            return;
-        }
-        RMSP_CUSPARSE_CHECK(cusparseCreate(handle_.renew()));
-        RMSP_CUSPARSE_CHECK(cusparseSetStream(handle_.get(), static_cast<cudaStream_t>(context.stream)));
-        if (shard.row_ptr.type() == IndexType::i64) {
-            row_ptr_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(shard.rows) + 1);
-            narrow_indices(static_cast<const std::int64_t*>(shard.row_ptr.data()), shard.rows + 1, row_ptr_.data(),
-                           context);
-        }
     }
 
-    /// Whether apply() does without cuSPARSE, so that there is no matrix to make.
-    bool empty() const { return shard_.rows == 0 || shard_.nnz == 0; }
-    const std::int32_t* row_ptr() const
+    void multiply(T alpha, T beta) override
     {
-        return row_ptr_.size() > 0 ? row_ptr_.data() : static_cast<const std::int32_t*>(shard_.row_ptr.data());
+        RMSP_CUSPARSE_CHECK(cusparseSpMV(this->handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &alpha,
+                                         this->matrix_.get(), this->x_.get(), &beta, this->y_.get(), data_type<T>,
+                                         algorithm_, this->buffer_.data()));
     }
 
-    /// Vectors, work space and preprocessing of the matrix made before.
+    /// Work space and preprocessing of the matrix made before.
     void finish(const Context& context)
     {
-        // apply() sets the vectors; until then any address that is not null will do.
-        T* const any = const_cast<T*>(shard_.values);
-        RMSP_CUSPARSE_CHECK(cusparseCreateDnVec(x_.renew(), shard_.cols, any, data_type<T>));
-        RMSP_CUSPARSE_CHECK(cusparseCreateDnVec(y_.renew(), shard_.rows, any, data_type<T>));
         const T one = 1;
         const T zero = 0;
         std::size_t bytes = 0;
-        RMSP_CUSPARSE_CHECK(cusparseSpMV_bufferSize(handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &one,
-                                                    matrix_.get(), x_.get(), &zero, y_.get(), data_type<T>, algorithm_,
-                                                    &bytes));
-        buffer_ = DeviceArray<std::byte>(*context.memory, bytes);
-        if (shard_.entries_later) {
+        RMSP_CUSPARSE_CHECK(cusparseSpMV_bufferSize(this->handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &one,
+                                                    this->matrix_.get(), this->x_.get(), &zero, this->y_.get(),
+                                                    data_type<T>, algorithm_, &bytes));
+        this->buffer_ = DeviceArray<std::byte>(*context.memory, bytes);
+        if (this->shard_.entries_later) {
             return;  // it may look at more than the row pointers
         }
-        const cusparseStatus_t preprocessed =
-            functions().cusparseSpMV_preprocess(handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &one, matrix_.get(),
-                                                x_.get(), &zero, y_.get(), data_type<T>, algorithm_, buffer_.data());
+        const cusparseStatus_t preprocessed = functions().cusparseSpMV_preprocess(
+            this->handle_.get(), CUSPARSE_OPERATION_NON_TRANSPOSE, &one, this->matrix_.get(), this->x_.get(), &zero,
+            this->y_.get(), data_type<T>, algorithm_, this->buffer_.data());
         if (preprocessed != CUSPARSE_STATUS_NOT_SUPPORTED) {  // some formats have nothing to prepare
             check(preprocessed, "cusparseSpMV_preprocess");
         }
     }
 
-    CsrShard<T> shard_;
+private:
     cusparseSpMVAlg_t algorithm_;
-    DeviceArray<std::int32_t> row_ptr_;  ///< only where the shard's are 64-bit
-    DeviceArray<std::byte> buffer_;
-    Owned<cusparseHandle_t, &Functions::cusparseDestroy> handle_;
-    Owned<cusparseSpMatDescr_t, &Functions::cusparseDestroySpMat> matrix_;
-    Owned<cusparseDnVecDescr_t, &Functions::cusparseDestroyDnVec> x_;
-    Owned<cusparseDnVecDescr_t, &Functions::cusparseDestroyDnVec> y_;
 };
 
 template <class T>
@@ -117,10 +61,7 @@ public:
         if (this->empty()) {
             return;
         }
-        RMSP_CUSPARSE_CHECK(cusparseCreateCsr(
-            this->matrix_.renew(), shard.rows, shard.cols, shard.nnz, const_cast<std::int32_t*>(this->row_ptr()),
-            const_cast<std::int32_t*>(shard.col_idx), const_cast<T*>(shard.values), CUSPARSE_INDEX_32I,
-            CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, data_type<T>));
+        this->make_csr();
         this->finish(context);
     }
 };

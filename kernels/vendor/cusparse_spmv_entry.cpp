@@ -1,6 +1,7 @@
 #include <limits>
 
 #include <kernels/spmv/spmv.hpp>
+#include <kernels/vendor/cusparse_version.hpp>
 
 namespace rmsp::kernels {
 namespace {
@@ -39,6 +40,12 @@ std::unique_ptr<SpmvOperator<T>> prepare_cusparse_sell(const CsrShard<T>&, const
 
 template <class T>
 std::unique_ptr<SpmvOperator<T>> prepare_cusparse_bsr(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_spmvop_alg1(const CsrShard<T>&, const RowStatistics&, const Context&);
+
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_spmvop_alg2(const CsrShard<T>&, const RowStatistics&, const Context&);
 
 template <class T>
 SpmvKernel<T> cusparse_csr_alg1()
@@ -131,5 +138,35 @@ SpmvKernel<T> cusparse_bsr()
             .unsupported = unsupported};
 }
 RMSP_ENTRY(SpmvKernel, cusparse_bsr)
+
+template <class T>
+SpmvKernel<T> cusparse_spmvop_alg1()
+{
+    return {.info = {.family = "spmv",
+                     .name = "cusparse-spmvop-alg1",
+                     .device = DeviceKind::cuda,
+                     .determinism = Determinism::none,
+                     .compiled = cusparse::has_spmvop(),
+                     .summary = "cuSPARSE from 12.8 on, CUSPARSE_SPMVOP_ALG1 with its plan",
+                     .vendor = true},
+            .body = RMSP_CUDA_BODY(prepare_cusparse_spmvop_alg1<T>),
+            .unsupported = unsupported};
+}
+RMSP_ENTRY(SpmvKernel, cusparse_spmvop_alg1)
+
+template <class T>
+SpmvKernel<T> cusparse_spmvop_alg2()
+{
+    return {.info = {.family = "spmv",
+                     .name = "cusparse-spmvop-alg2",
+                     .device = DeviceKind::cuda,
+                     .determinism = Determinism::none,
+                     .compiled = cusparse::has_spmvop(),
+                     .summary = "cuSPARSE from 12.8 on, CUSPARSE_SPMVOP_ALG2 with its plan",
+                     .vendor = true},
+            .body = RMSP_CUDA_BODY(prepare_cusparse_spmvop_alg2<T>),
+            .unsupported = unsupported};
+}
+RMSP_ENTRY(SpmvKernel, cusparse_spmvop_alg2)
 
 }  // namespace rmsp::kernels

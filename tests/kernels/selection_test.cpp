@@ -7,6 +7,7 @@
 #include <kernels/spmv/csr_row_vector/policy.hpp>
 #include <kernels/spmv/ehyb/graph_parts.hpp>
 #include <kernels/spmv/spmv.hpp>
+#include <kernels/vendor/cusparse_version.hpp>
 #include <rmsp/error.hpp>
 
 #include "usage_message.hpp"
@@ -38,16 +39,19 @@ TEST(Registry, NamesAreUniqueForEachKindAndTheSameInBothPrecisions)
     EXPECT_EQ(list_kernels().front().family, "spmv");
 }
 
-bool needs_metis(const std::string& name) { return name == "ehyb-metis"; }
+/// Whether what it needs beyond CUDA is there.
+bool has_needs(const std::string& name)
+{
+    return (name != "ehyb-metis" || has_metis()) && (!name.starts_with("cusparse-spmvop") || cusparse::has_spmvop());
+}
 
 TEST(Registry, ListsCudaKernelsInEveryBuild)
 {
     for (const auto& kernel : spmv_kernels<float>()) {
 #ifdef RMSP_HAVE_CUDA
-        EXPECT_EQ(kernel.info.compiled, !needs_metis(kernel.info.name) || has_metis());
+        EXPECT_EQ(kernel.info.compiled, has_needs(kernel.info.name));
 #else
-        EXPECT_EQ(kernel.info.compiled,
-                  kernel.info.device == DeviceKind::host && (!needs_metis(kernel.info.name) || has_metis()));
+        EXPECT_EQ(kernel.info.compiled, kernel.info.device == DeviceKind::host && has_needs(kernel.info.name));
         if (!kernel.info.compiled) {
             const Context context;
             EXPECT_THROW(kernel.prepare(CsrShard<float>{}, RowStatistics{}, context), NotCompiled);
