@@ -56,8 +56,8 @@ public:
     void sum(std::span<double> numbers) override;
     /// A round of its own, beside which there may be messages.
     void begin_sum(std::span<double> numbers) override;
-    int gathers_on_device() const override { return gathers_ && link_->usable() ? size_ : 0; }
-    void gather_on(void* stream, const double* own, double* all, std::size_t count) override;
+    int gathers_on_devices() const override { return gathers_ && link_->usable() ? first_devices_.back() : 0; }
+    void gather_on(std::span<const DeviceArrays> devices, std::size_t count) override;
     void settle() override;
     void end_sum() override;
     void progress() override;
@@ -95,13 +95,17 @@ public:
 
     /// How entries travel, once it is known.
     const ClusterTransport& transport() const noexcept { return transport_; }
-    /// \param gathers  sums of solvers go over the link: all processes have one device, and workers that speak
-    void set_transport(ClusterTransport transport, std::shared_ptr<DeviceLink> link, bool gathers)
+    /// \param first_devices  number of each process's first GPU in the link, and of all
+    /// \param gathers        sums of solvers go over the link: processes have equally many GPUs, and workers that speak
+    void set_transport(ClusterTransport transport, std::shared_ptr<DeviceLink> link, std::vector<int> first_devices,
+                       bool gathers)
     {
         transport_ = std::move(transport);
         link_ = std::move(link);
+        first_devices_ = std::move(first_devices);
         gathers_ = link_ != nullptr && gathers;
     }
+    int first_device() const { return first_devices_[static_cast<std::size_t>(rank_)]; }
     /// Of the processes' GPUs; null: entries travel through host memory. May be given up, by all processes alike.
     const std::shared_ptr<DeviceLink>& link() const noexcept { return link_; }
     /// Whether something is under way there.
@@ -166,6 +170,7 @@ private:
     ClusterTransport transport_;
     std::shared_ptr<DeviceLink> link_;
     bool linking_ = false;
+    std::vector<int> first_devices_;
     bool gathers_ = false;
     std::string lost_;  ///< why nothing more can be said
     std::vector<std::vector<std::byte>> kept_;

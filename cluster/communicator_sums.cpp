@@ -57,10 +57,10 @@ void Communicator::end_sum()
     }
 }
 
-void Communicator::gather_on(void* stream, const double* own, double* all, std::size_t count)
+void Communicator::gather_on(std::span<const DeviceArrays> devices, std::size_t count)
 {
     linking_ = true;
-    link_->gather(stream, own, all, count * sizeof(double));
+    link_->gather(devices, count * sizeof(double));
 }
 
 void Communicator::settle()

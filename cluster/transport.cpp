@@ -13,16 +13,17 @@
 namespace rmsp::cluster {
 namespace {
 
-/// What a process says of its first GPU.
+/// What a process says of a GPU; at least of one.
 struct OfGpu {
     char why_not[200] = {};
     char gpu[32] = {};  ///< where it is on its machine
     char version[16] = {};
     std::int64_t machine = 0;
     std::int32_t gathers = 0;  ///< its sums may stay there
-    std::byte id[256] = {};    ///< of the first process: of the link
+    std::byte id[256] = {};    ///< of the first process's first one: of the link
     std::int64_t id_bytes = 0;
 };
+using OfGpus = std::vector<OfGpu>;  ///< of a process
 
 template <std::size_t N>
 void put(char (&to)[N], std::string_view text)
@@ -31,64 +32,69 @@ void put(char (&to)[N], std::string_view text)
 }
 
 /// Of each process, in turn.
-std::vector<OfGpu> said_by_all(Communicator& processes, const OfGpu& own)
+std::vector<OfGpus> said_by_all(Communicator& processes, const OfGpus& own)
 {
-    std::vector<OfGpu> all;
-    for (const std::vector<OfGpu>& of :
-         bring(processes, std::vector<std::vector<OfGpu>>(static_cast<std::size_t>(processes.size()), {own}))) {
-        all.push_back(of.front());
-    }
-    return all;
+    return bring(processes, std::vector<OfGpus>(static_cast<std::size_t>(processes.size()), own));
 }
 
-OfGpu own_gpu(const Communicator& processes, const Runtime& runtime)
+OfGpus own_gpus(const Communicator& processes, const Runtime& runtime)
 {
-    OfGpu own;
-    put(own.why_not, why_no_device_link(runtime));
-    if (own.why_not[0] != '\0') {
-        return own;
+    OfGpu first;
+    put(first.why_not, why_no_device_link(runtime));
+    if (first.why_not[0] != '\0') {
+        return {first};
     }
-    put(own.gpu, runtime.devices().front().pci_bus_id);
-    put(own.version, device_link_version());
-    own.gathers = runtime.devices().size() == 1 && processes.on_workers() ? 1 : 0;
-    own.machine = processes.node().processes().front().rank;
+    put(first.version, device_link_version());
+    first.gathers = processes.on_workers() ? 1 : 0;
+    first.machine = processes.node().processes().front().rank;
     if (processes.rank() == 0) {
         try {
             const std::vector<std::byte> id = make_device_link_id();
-            own.id_bytes = static_cast<std::int64_t>(std::min(id.size(), sizeof(own.id)));
-            std::memcpy(own.id, id.data(), static_cast<std::size_t>(own.id_bytes));
+            first.id_bytes = static_cast<std::int64_t>(std::min(id.size(), sizeof(first.id)));
+            std::memcpy(first.id, id.data(), static_cast<std::size_t>(first.id_bytes));
         } catch (const Error& error) {
-            put(own.why_not, error.what());
+            put(first.why_not, error.what());
         }
+    }
+    OfGpus own;
+    for (const DeviceInfo& device : runtime.devices()) {
+        OfGpu& of = own.emplace_back(first);
+        put(of.gpu, device.pci_bus_id);
     }
     return own;
 }
 
 /// What a process says against it; empty: nothing.
-std::string why_not(const std::vector<OfGpu>& all)
+std::string why_not(const std::vector<OfGpus>& all)
 {
     for (std::size_t p = 0; p < all.size(); ++p) {
-        if (all[p].why_not[0] != '\0') {
-            return fmt::format("process {}: {}", p, all[p].why_not);
+        if (all[p].front().why_not[0] != '\0') {
+            return fmt::format("process {}: {}", p, all[p].front().why_not);
         }
     }
     return {};
 }
 
 /// Why NCCL cannot connect these; empty: it may.
-std::string why_apart(const std::vector<OfGpu>& all)
+std::string why_apart(const std::vector<OfGpus>& all)
 {
     if (std::string why = why_not(all); !why.empty()) {
         return why;
     }
+    const auto same = [](const OfGpu& a, const OfGpu& b) {
+        return a.machine == b.machine && std::string_view(a.gpu) == b.gpu;
+    };
     for (std::size_t p = 1; p < all.size(); ++p) {
-        if (std::string_view(all[p].version) != all[0].version) {
-            return fmt::format("process 0 has NCCL {}, process {} NCCL {}", all[0].version, p, all[p].version);
+        if (std::string_view(all[p].front().version) != all[0].front().version) {
+            return fmt::format("process 0 has NCCL {}, process {} NCCL {}", all[0].front().version, p,
+                               all[p].front().version);
         }
         for (std::size_t other = 0; other < p; ++other) {
-            if (all[p].machine == all[other].machine && std::string_view(all[p].gpu) == all[other].gpu) {
-                return fmt::format("processes {} and {} are on the same GPU, {}, and NCCL takes each once", other, p,
-                                   all[p].gpu);
+            for (const OfGpu& gpu : all[p]) {
+                if (std::any_of(all[other].begin(), all[other].end(), [&](const OfGpu& of) { return same(of, gpu); })) {
+                    return fmt::format("processes {} and {} are on the same GPU, {}, and NCCL takes each once", other,
+                                       p, gpu.gpu);
+                }
             }
         }
     }
@@ -100,23 +106,28 @@ Connected connect_nccl(Communicator& processes, const Runtime& runtime)
     if (processes.size() == 1) {
         return {.why_not = "one process needs none"};
     }
-    const std::vector<OfGpu> all = said_by_all(processes, own_gpu(processes, runtime));
+    const std::vector<OfGpus> all = said_by_all(processes, own_gpus(processes, runtime));
     if (const std::string why = why_apart(all); !why.empty()) {
         return {.why_not = why};
+    }
+    Connected connected;
+    connected.first_devices = {0};
+    for (const OfGpus& of : all) {
+        connected.first_devices.push_back(connected.first_devices.back() + static_cast<int>(of.size()));
     }
     // What hangs inside NCCL is given up before the other processes lose patience with this one.
     constexpr double most_seconds = 30;
     const double limit = std::min(most_seconds, processes.timeout_seconds() / 2);
+    const OfGpu& first = all.front().front();
     DeviceLinkOptions options;
-    options.rank = processes.rank();
-    options.size = processes.size();
-    options.id.assign(all.front().id, all.front().id + all.front().id_bytes);
+    options.first = connected.first_devices[static_cast<std::size_t>(processes.rank())];
+    options.size = connected.first_devices.back();
+    options.id.assign(first.id, first.id + first.id_bytes);
     options.wait = [&processes, limit](const std::function<bool()>& done, const char* what) {
         processes.wait_for(
             done, what, [] {}, processes.link() ? 0 : limit);
     };
     OfGpu result;
-    Connected connected;
     try {
         connected.link = connect_device_link(runtime, options);
     } catch (const Agreed&) {
@@ -124,11 +135,13 @@ Connected connect_nccl(Communicator& processes, const Runtime& runtime)
     } catch (const std::exception& error) {
         put(result.why_not, error.what());
     }
-    connected.why_not = why_not(said_by_all(processes, result));
+    connected.why_not = why_not(said_by_all(processes, {result}));
     if (!connected.why_not.empty()) {
         return {.why_not = connected.why_not};
     }
-    connected.gathers = std::all_of(all.begin(), all.end(), [](const OfGpu& of) { return of.gathers != 0; });
+    connected.gathers = std::all_of(all.begin(), all.end(), [&](const OfGpus& of) {
+        return of.size() == all.front().size() && of.front().gathers != 0;
+    });
     return connected;
 }
 
@@ -165,7 +178,8 @@ void connect_processes(Communicator& processes, const Runtime& runtime, const st
             if (reason.empty()) {
                 reason = wanted == row->name ? "asked for" : "the first one that works";
             }
-            processes.set_transport({row->name, reason}, std::move(connected.link), connected.gathers);
+            processes.set_transport({row->name, reason}, std::move(connected.link), std::move(connected.first_devices),
+                                    connected.gathers);
             return;
         }
         reason += fmt::format("{}{}: {}", reason.empty() ? "" : "; ", row->name, connected.why_not);
@@ -193,9 +207,26 @@ DeviceExchange::DeviceExchange(const std::shared_ptr<Communicator>& processes, s
     traffic_ = messages_.traffic();
 }
 
-std::int64_t DeviceExchange::bytes(const std::vector<Neighbour>& all) const
+DevicePlaces DeviceExchange::place(std::span<const int> sent, std::span<const int> ghosts, int devices)
 {
-    return all.empty() ? 0 : (all.back().first + all.back().count) * static_cast<std::int64_t>(entry_bytes_);
+    const auto in_link = [&](std::span<const int> here) {
+        std::vector<int> numbers(here.begin(), here.end());
+        for (int& number : numbers) {
+            number += processes_->first_device();
+        }
+        return numbers;
+    };
+    // Both sides hear on which GPU the other has each entry.
+    Messages of_devices(processes_, receives_, sends_, sizeof(int));
+    std::vector<int> sent_from(ghosts.size());
+    std::vector<int> goes_to(sent.size());
+    of_devices.begin(in_link(sent).data(), sent_from.data(), false);
+    of_devices.end();
+    of_devices.begin(in_link(ghosts).data(), goes_to.data(), true);
+    of_devices.end();
+    sent_ = {{sent.begin(), sent.end()}, place_entries(sent, goes_to, devices)};
+    ghosts_ = {{ghosts.begin(), ghosts.end()}, place_entries(ghosts, sent_from, devices)};
+    return {sent_.linked.places, ghosts_.linked.places};
 }
 
 void DeviceExchange::begin(const void*, void*, bool)
@@ -203,25 +234,22 @@ void DeviceExchange::begin(const void*, void*, bool)
     throw Error(ErrorCode::internal, "entries in memory of a GPU are exchanged behind a stream");
 }
 
-void DeviceExchange::begin_on(void* stream, const void* send, void* receive, bool backwards)
+void DeviceExchange::begin_on(std::span<const DeviceArrays> devices, bool backwards)
 {
-    const auto& from = backwards ? sends_ : receives_;
-    const auto& to = backwards ? receives_ : sends_;
-    for (const Neighbour& other : to) {
-        bytes_sent_ += other.count * static_cast<std::int64_t>(entry_bytes_);
-    }
+    const Side& from = backwards ? sent_ : ghosts_;
+    const Side& to = backwards ? ghosts_ : sent_;
+    bytes_sent_ += static_cast<std::int64_t>(to.device_of.size() * entry_bytes_);
     by_messages_ = !link_->usable();
     if (!by_messages_) {
         (void)processes_->next_tag();  // an exchange as any other, which the processes count
         processes_->set_linking(true);
-        link_->begin(stream, to, send, from, receive, entry_bytes_);
+        link_->begin(devices, to.linked.messages, from.linked.messages, entry_bytes_);
         return;
     }
-    out_.resize(static_cast<std::size_t>(bytes(to)));
-    in_.resize(static_cast<std::size_t>(bytes(from)));
-    stream_ = stream;
-    to_ = receive;
-    link_->copy(stream, out_.data(), send, out_.size());
+    devices_.assign(devices.begin(), devices.end());
+    backwards_ = backwards;
+    copy_to_host(to, out_);
+    in_.resize(from.device_of.size() * entry_bytes_);
     messages_.begin(out_.data(), in_.data(), backwards);
 }
 
@@ -232,7 +260,49 @@ void DeviceExchange::end()
         return;
     }
     messages_.end();
-    link_->copy(stream_, to_, in_.data(), in_.size());
+    copy_to_devices(backwards_ ? sent_ : ghosts_, in_);
+}
+
+template <class F>
+void DeviceExchange::for_each_of(const Side& side, std::size_t device, const F& f)
+{
+    for (std::size_t i = 0; i < side.device_of.size(); ++i) {
+        if (static_cast<std::size_t>(side.device_of[i]) == device) {
+            f(i, static_cast<std::size_t>(side.linked.places[i]));
+        }
+    }
+}
+
+std::size_t DeviceExchange::bytes_of(const Side& side, std::size_t device) const
+{
+    const LinkMessages& messages = side.linked.messages[device];
+    return messages.empty() ? 0
+                            : static_cast<std::size_t>(messages.back().first + messages.back().count) * entry_bytes_;
+}
+
+void DeviceExchange::copy_to_host(const Side& side, std::vector<std::byte>& all)
+{
+    all.resize(side.device_of.size() * entry_bytes_);
+    std::vector<std::byte> part;
+    for (std::size_t device = 0; device < devices_.size(); ++device) {
+        part.resize(bytes_of(side, device));
+        link_->copy(static_cast<int>(device), devices_[device].stream, part.data(), devices_[device].from, part.size());
+        for_each_of(side, device, [&](std::size_t entry, std::size_t place) {
+            std::memcpy(all.data() + entry * entry_bytes_, part.data() + place * entry_bytes_, entry_bytes_);
+        });
+    }
+}
+
+void DeviceExchange::copy_to_devices(const Side& side, const std::vector<std::byte>& all)
+{
+    std::vector<std::byte> part;
+    for (std::size_t device = 0; device < devices_.size(); ++device) {
+        part.resize(bytes_of(side, device));
+        for_each_of(side, device, [&](std::size_t entry, std::size_t place) {
+            std::memcpy(part.data() + place * entry_bytes_, all.data() + entry * entry_bytes_, entry_bytes_);
+        });
+        link_->copy(static_cast<int>(device), devices_[device].stream, devices_[device].to, part.data(), part.size());
+    }
 }
 
 }  // namespace rmsp::cluster

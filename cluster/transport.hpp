@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <rmsp/device_link.hpp>
 #include <rmsp/runtime.hpp>
@@ -17,6 +19,7 @@ namespace rmsp::cluster {
 struct Connected {
     std::string why_not{};               ///< set: they cannot be connected that way
     std::shared_ptr<DeviceLink> link{};  ///< null: none is needed
+    std::vector<int> first_devices{};    ///< of each process in the link, and how many there are
     bool gathers = false;                ///< it is for sums of solvers too
 };
 
@@ -38,29 +41,44 @@ std::int64_t place_of_transport(const std::string& name);
 /// Connects the processes by the transport of that name, or else by the first one that works. Collective.
 void connect_processes(Communicator& processes, const Runtime& runtime, const std::string& wanted);
 
-/// Brings entries from GPU to GPU; by messages through host memory once the link is given up.
+/// Brings entries from GPU to GPU, each from the one that has it to one that multiplies with it; by messages through
+/// host memory once the link is given up.
 class DeviceExchange final : public HaloExchange {
 public:
     DeviceExchange(const std::shared_ptr<Communicator>& processes, std::vector<Neighbour> receives,
                    std::vector<Neighbour> sends, std::size_t entry_bytes);
-    bool on_device() const override { return true; }
+    bool on_devices() const override { return true; }
+    DevicePlaces place(std::span<const int> sent, std::span<const int> ghosts, int devices) override;
     void begin(const void* send, void* receive, bool backwards) override;
-    void begin_on(void* stream, const void* send, void* receive, bool backwards) override;
+    void begin_on(std::span<const DeviceArrays> devices, bool backwards) override;
     bool in_stream_order() const override { return !by_messages_; }
     void end() override;
 
 private:
-    std::int64_t bytes(const std::vector<Neighbour>& all) const;
+    /// Entries, and on which of this process's GPUs each is.
+    struct Side {
+        std::vector<int> device_of;
+        LinkedEntries linked;
+    };
+    /// Copies the entries of all GPUs from there to host memory, in the order of messages, or back.
+    void copy_to_host(const Side& side, std::vector<std::byte>& all);
+    void copy_to_devices(const Side& side, const std::vector<std::byte>& all);
+    /// Calls f(number of entry, its place in the array there) for those of a GPU.
+    template <class F>
+    static void for_each_of(const Side& side, std::size_t device, const F& f);
+    std::size_t bytes_of(const Side& side, std::size_t device) const;
 
     const std::shared_ptr<DeviceLink> link_;
     const std::vector<Neighbour> receives_;
     const std::vector<Neighbour> sends_;
     const std::size_t entry_bytes_;
     Messages messages_;
+    Side sent_;
+    Side ghosts_;
     // Of an exchange by messages:
     bool by_messages_ = false;
-    void* stream_ = nullptr;
-    void* to_ = nullptr;
+    bool backwards_ = false;
+    std::vector<DeviceArrays> devices_;
     std::vector<std::byte> out_;
     std::vector<std::byte> in_;
 };

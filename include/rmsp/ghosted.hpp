@@ -19,6 +19,14 @@
 /// has; what the processes say to each other is the caller's, behind two interfaces: by MPI, see <rmsp/cluster.hpp>.
 namespace rmsp {
 
+/// What one device of this process gives and gets: arrays in its memory, behind what is queued on a stream of it so far
+/// (cudaStream_t, null for host devices).
+struct DeviceArrays {
+    void* stream = nullptr;
+    const void* from = nullptr;
+    void* to = nullptr;
+};
+
 /// All processes that have rows of a matrix. Its functions are called by every process in the same order, one at a
 /// time; on the thread that called librmsp, unless on_workers() allows others. What they throw ends the call of
 /// librmsp, which throws the same.
@@ -39,19 +47,25 @@ public:
     virtual void begin_sum(std::span<double> numbers) { sum(numbers); }
     /// Returns when the numbers are their sums.
     virtual void end_sum() {}
-    /// How many processes there are, if they gather numbers in the memory of their devices, of which each has one, and
-    /// if on_workers(); solvers then add their sums there, in place of sum(), and the host waits for none of them. 0:
-    /// by sum(). The same on all processes; changes between calls of librmsp alone.
-    virtual int gathers_on_device() const { return 0; }
-    /// Queues on a stream of the device (cudaStream_t, null for host devices): `all` gets `count` numbers of each
-    /// process in turn.
-    virtual void gather_on(void* /*stream*/, const double* /*own*/, double* /*all*/, std::size_t /*count*/)
+    /// How many devices all processes have together, each as many as the others, if they gather numbers in the memory
+    /// of their devices, and if on_workers(); solvers then add their sums there, in place of sum(), and the host waits
+    /// for none of them. 0: by sum(). The same on all processes; changes between calls of librmsp alone.
+    virtual int gathers_on_devices() const { return 0; }
+    /// Queues on each device of this process: it gets `count` numbers of each device in turn, those of a process
+    /// together.
+    virtual void gather_on(std::span<const DeviceArrays> /*devices*/, std::size_t /*count*/)
     {
         throw Error(ErrorCode::internal, "gather_on() of processes that do not gather on devices");
     }
     /// Returns when all that was gathered, or exchanged in_stream_order(), is there. Called before a call of librmsp
     /// ends, and before it waits for the device in another way.
     virtual void settle() {}
+};
+
+/// Where entries are in the arrays of the devices that have them.
+struct DevicePlaces {
+    std::vector<std::int64_t> sent;    ///< of each entry that is sent
+    std::vector<std::int64_t> ghosts;  ///< of each ghost
 };
 
 /// Brings entries of x to the processes that multiply with them, called as Processes are.
@@ -64,16 +78,22 @@ public:
     virtual void begin(const void* send, void* receive, bool backwards) = 0;
     /// Returns when all is received, and sent.
     virtual void end() = 0;
-    /// Whether the arrays are in memory of the runtime's first device, and begin_on() is called in place of begin().
+    /// Whether entries are in memory of the runtime's devices, each of which has an array of those that it owns or
+    /// multiplies with: place() is called once, before anything is exchanged, and begin_on() in place of begin().
     /// Always the same.
-    virtual bool on_device() const { return false; }
-    /// begin() behind what is queued on a stream of that device so far: a cudaStream_t, null for host devices. end()
-    /// returns when all is there, whoever looks.
-    virtual void begin_on(void* /*stream*/, const void* send, void* receive, bool backwards)
+    virtual bool on_devices() const { return false; }
+    /// Hears on which of `devices` each entry is that is sent, and each ghost; says where in the array there.
+    /// Collective.
+    virtual DevicePlaces place(std::span<const int> /*sent*/, std::span<const int> /*ghosts*/, int /*devices*/)
     {
-        begin(send, receive, backwards);
+        throw Error(ErrorCode::internal, "place() of an exchange in host memory");
     }
-    /// Whether what is queued on the stream of the last begin_on() later finds all there, and the next one may come
+    /// begin() with an array of each device to send and one to receive. end() returns when all is there, whoever looks.
+    virtual void begin_on(std::span<const DeviceArrays> /*devices*/, bool /*backwards*/)
+    {
+        throw Error(ErrorCode::internal, "begin_on() of an exchange in host memory");
+    }
+    /// Whether what is queued on the streams of the last begin_on() later finds all there, and the next one may come
     /// behind it: end() is then not called, but Processes::settle(), for many exchanges at once.
     virtual bool in_stream_order() const { return false; }
 };
@@ -159,7 +179,7 @@ class GhostedMatrix {
 public:
     GhostedMatrix() = default;
     /// Distributes own columns and ghosts, each by themselves; the arrays are only read, and only during the call.
-    /// Whole rows, resident. Nothing is exchanged.
+    /// Whole rows, resident. No entry is exchanged; collective where the exchange is on_devices(), which places them.
     /// \throws Error(usage) for bad rows, lists or options, Error(out_of_memory)
     RMSP_API GhostedMatrix(Runtime& runtime, const GhostedRows<T>& rows, const DistributeOptions& options = {});
 

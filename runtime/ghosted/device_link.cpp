@@ -1,9 +1,14 @@
 #include <rmsp/device_link.hpp>
 
+#include <algorithm>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include <rmsp/error.hpp>
 
@@ -16,7 +21,8 @@ namespace {
 struct Bodies {
     std::string (*version)() = nullptr;
     std::vector<std::byte> (*make_id)() = nullptr;
-    std::shared_ptr<DeviceLink> (*connect)(int ordinal, const DeviceLinkOptions& options) = nullptr;
+    std::shared_ptr<DeviceLink> (*connect)(const std::vector<int>& ordinals,
+                                           const DeviceLinkOptions& options) = nullptr;
 };
 
 #ifdef RMSP_HAVE_NCCL
@@ -40,8 +46,16 @@ const Bodies& bodies()
 
 std::string why_no_device_link(const Runtime& runtime)
 {
-    if (runtime.devices().empty() || runtime.devices().front().kind != DeviceKind::cuda) {
-        return "NCCL is for GPUs";
+    const std::vector<DeviceInfo> devices = runtime.devices();
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+        if (devices[i].kind != DeviceKind::cuda) {
+            return "NCCL is for GPUs";
+        }
+        for (std::size_t other = 0; other < i; ++other) {
+            if (devices[i].index == devices[other].index) {
+                return fmt::format("devices {} and {} are on the same GPU, and NCCL takes each once", other, i);
+            }
+        }
     }
     try {
         (void)device_link_version();
@@ -60,7 +74,32 @@ std::shared_ptr<DeviceLink> connect_device_link(const Runtime& runtime, const De
     if (const std::string why = why_no_device_link(runtime); !why.empty()) {
         throw Error(ErrorCode::usage, why);
     }
-    return bodies().connect(runtime.devices().front().index, options);
+    std::vector<int> ordinals;
+    for (const DeviceInfo& device : runtime.devices()) {
+        ordinals.push_back(device.index);
+    }
+    return bodies().connect(ordinals, options);
+}
+
+LinkedEntries place_entries(std::span<const int> here, std::span<const int> there, int devices)
+{
+    std::vector<std::size_t> order(here.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return std::pair(here[a], there[a]) < std::pair(here[b], there[b]);
+    });
+    LinkedEntries entries{std::vector<std::int64_t>(here.size()),
+                          std::vector<LinkMessages>(static_cast<std::size_t>(devices))};
+    for (const std::size_t entry : order) {
+        LinkMessages& messages = entries.messages[static_cast<std::size_t>(here[entry])];
+        const std::int64_t place = messages.empty() ? 0 : messages.back().first + messages.back().count;
+        entries.places[entry] = place;
+        if (messages.empty() || messages.back().process != there[entry]) {
+            messages.push_back({there[entry], place, 0});
+        }
+        ++messages.back().count;
+    }
+    return entries;
 }
 
 }  // namespace rmsp

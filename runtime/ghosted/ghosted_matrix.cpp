@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <iterator>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -71,22 +73,17 @@ DistributedMatrix<T> distribute_by_same_kernel(const detail::MatrixState<T>& own
 
 /// Room for what is exchanged, of the matrices that read and write it.
 template <class T>
-void make_room(GhostedState<T>& state, std::size_t sent, std::size_t ghosts, bool on_device)
+void make_room(GhostedState<T>& state, std::size_t sent, std::size_t ghosts, bool on_devices)
 {
     const auto& runtime = MatrixAccess::state(state.own)->runtime;
-    state.parts.emplace(runtime);
     state.sent.count = sent;
     state.ghosts.count = ghosts;
-    if (on_device) {
-        const auto use = [](GhostedEntries<T>& entries, const DistributedVector<T>& vector) {
-            entries.vector = VectorAccess::state(vector);
-            entries.data = entries.vector->slices.front();
-        };
+    if (on_devices) {
         if (sent > 0) {
-            use(state.sent, state.pick.make_y());
+            state.sent.vector = VectorAccess::state(state.pick.make_y());
         }
         if (ghosts > 0) {
-            use(state.ghosts, state.rest.make_x(Layout::rows));
+            state.ghosts.vector = VectorAccess::state(state.rest.make_x(Layout::rows));
         }
         return;
     }
@@ -127,12 +124,114 @@ void list_rest_rows(GhostedState<T>& state, const std::vector<std::int64_t>& row
         .get();
 }
 
-/// Where the first device has all of `count` entries.
-std::vector<std::int64_t> on_first_device(std::size_t devices, std::int64_t count)
+/// Entries that are exchanged: own columns whose entries leave or are copied, and how they and the columns of `rest`
+/// are cut. Empty slices: the entries are in host memory.
+struct Exchanged {
+    std::vector<std::int64_t> picked;
+    std::vector<std::int64_t> pick_slices;
+    std::vector<std::int64_t> rest_slices;
+};
+
+std::vector<std::int64_t> slices_of(const std::vector<std::int64_t>& some, const std::vector<std::int64_t>& more)
 {
-    std::vector<std::int64_t> slices(devices + 1, count);
-    slices.front() = 0;
+    std::vector<std::int64_t> slices{0};
+    for (std::size_t i = 0; i < some.size(); ++i) {
+        slices.push_back(slices.back() + some[i] + more[i]);
+    }
     return slices;
+}
+
+/// How many entries each device has. \throws Error(usage) unless each has a place below that
+std::vector<std::int64_t> counts_of(const std::vector<int>& devices_of, const std::vector<std::int64_t>& places,
+                                    std::size_t devices)
+{
+    std::vector<std::int64_t> counts(devices);
+    for (const int device : devices_of) {
+        ++counts[static_cast<std::size_t>(device)];
+    }
+    if (places.size() != devices_of.size()) {
+        throw Error(ErrorCode::usage, fmt::format("an exchange has placed {} entries on the devices; there are {}",
+                                                  places.size(), devices_of.size()));
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        const std::int64_t count = counts[static_cast<std::size_t>(devices_of[i])];
+        if (places[i] < 0 || places[i] >= count) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("an exchange has placed entry {} at {}; its device has {}", i, places[i], count));
+        }
+    }
+    return counts;
+}
+
+/// Leaves each entry that is sent or copied on its device, and brings each ghost to the first one whose rows have it:
+/// from there to others it goes as between the devices of any product. The columns of `rest` are numbered anew.
+/// \param rest_first_rows  where the devices' rows of `rest` begin
+template <class T>
+Exchanged place_on_devices(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T>& split,
+                           const std::vector<std::int64_t>& rest_first_rows,
+                           const std::vector<std::int64_t>& column_slices)
+{
+    const std::size_t devices = column_slices.size() - 1;
+    const auto owner = [&](std::int64_t column) {
+        return static_cast<int>(std::upper_bound(column_slices.begin(), column_slices.end(), column) -
+                                column_slices.begin()) -
+               1;
+    };
+    std::vector<int> of_sent(rows.sent.size());
+    std::transform(rows.sent.begin(), rows.sent.end(), of_sent.begin(), owner);
+    const std::size_t ghosts = static_cast<std::size_t>(split.rest.cols) - split.copied.size();
+    std::vector<int> of_ghosts(ghosts, -1);
+    split.rest.view().col_idx.visit([&](const auto* columns) {
+        for (std::size_t device = 0; split.rest.cols > 0 && device < devices; ++device) {
+            for (std::int64_t k = split.rest.row_ptr[static_cast<std::size_t>(rest_first_rows[device])];
+                 k < split.rest.row_ptr[static_cast<std::size_t>(rest_first_rows[device + 1])]; ++k) {
+                const auto column = static_cast<std::size_t>(columns[k]);
+                if (column < ghosts && of_ghosts[column] < 0) {
+                    of_ghosts[column] = static_cast<int>(device);
+                }
+            }
+        }
+    });
+    std::replace(of_ghosts.begin(), of_ghosts.end(), -1, 0);  // that no row has
+    const DevicePlaces places = rows.exchange->place(of_sent, of_ghosts, static_cast<int>(devices));
+
+    const std::vector<std::int64_t> sent = counts_of(of_sent, places.sent, devices);
+    const std::vector<std::int64_t> came = counts_of(of_ghosts, places.ghosts, devices);
+    std::vector<std::int64_t> copied(devices);
+    for (const std::int64_t column : split.copied) {
+        ++copied[static_cast<std::size_t>(owner(column))];
+    }
+    Exchanged out{{}, slices_of(sent, copied), slices_of(came, copied)};
+    out.picked.resize(static_cast<std::size_t>(out.pick_slices.back()));
+    std::vector<std::int64_t> number(static_cast<std::size_t>(split.rest.cols));  // of each column of `rest`
+    for (std::size_t i = 0; i < of_sent.size(); ++i) {
+        const auto device = static_cast<std::size_t>(of_sent[i]);
+        out.picked[static_cast<std::size_t>(out.pick_slices[device] + places.sent[i])] = rows.sent[i];
+    }
+    for (std::size_t i = 0; i < ghosts; ++i) {
+        number[i] = out.rest_slices[static_cast<std::size_t>(of_ghosts[i])] + places.ghosts[i];
+    }
+    // Behind the others on each device; `copied` rises, as their devices do.
+    std::vector<std::int64_t> next(devices);
+    for (std::size_t i = 0; i < split.copied.size(); ++i) {
+        const auto device = static_cast<std::size_t>(owner(split.copied[i]));
+        const std::int64_t place = next[device]++;
+        out.picked[static_cast<std::size_t>(out.pick_slices[device] + sent[device] + place)] = split.copied[i];
+        number[ghosts + i] = out.rest_slices[device] + came[device] + place;
+    }
+    for (std::size_t device = 0; device < devices; ++device) {
+        state.parts->parts[device].copied = static_cast<std::size_t>(copied[device]);
+    }
+    state.ghost_of.resize(number.size());
+    for (std::size_t i = 0; i < number.size(); ++i) {
+        state.ghost_of[static_cast<std::size_t>(number[i])] = static_cast<std::int64_t>(i);
+    }
+    split.rest.col_idx.visit([&](auto& columns) {
+        for (auto& column : columns) {
+            column = static_cast<std::decay_t<decltype(column)>>(number[static_cast<std::size_t>(column)]);
+        }
+    });
+    return out;
 }
 
 /// All but the own columns, cut where these are.
@@ -142,27 +241,31 @@ void distribute_rest(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T
     const auto& own = *MatrixAccess::state(state.own);
     const auto& row_slices = distributed::x_side(own, true).slices;
     const auto& column_slices = distributed::x_side(own, false).slices;
-    const bool on_device = rows.exchange->on_device();
-    const std::size_t devices = row_slices.size() - 1;
+    const bool on_devices = rows.exchange->on_devices();
     state.nnz = rows.rows.nnz;
     state.first_row = rows.first_row;
-    std::vector<std::int64_t> picked = rows.sent;
-    picked.insert(picked.end(), split.copied.begin(), split.copied.end());
+    state.parts.emplace(own.runtime);
+    std::vector<std::int64_t> first_rows = row_slices;  // of `rest`
+    if (!split.rest_rows.empty()) {
+        for (std::int64_t& row : first_rows) {
+            row = std::lower_bound(split.rest_rows.begin(), split.rest_rows.end(), row) - split.rest_rows.begin();
+        }
+    }
+    Exchanged exchanged;
+    if (on_devices) {
+        exchanged = place_on_devices(state, rows, split, first_rows, column_slices);
+    } else {
+        exchanged.picked = rows.sent;
+        exchanged.picked.insert(exchanged.picked.end(), split.copied.begin(), split.copied.end());
+    }
+    const std::vector<std::int64_t>& picked = exchanged.picked;
     const auto count = static_cast<std::int64_t>(picked.size());
     const bool same_bits = own.options.determinism == Determinism::device_count;
     if (split.rest.cols > 0) {
-        std::vector<std::int64_t> first_rows = row_slices;
-        if (!split.rest_rows.empty()) {
-            for (std::int64_t& row : first_rows) {
-                row = std::lower_bound(split.rest_rows.begin(), split.rest_rows.end(), row) - split.rest_rows.begin();
-            }
-        }
-        const auto ghosts =
-            on_device ? on_first_device(devices, split.rest.cols) : std::vector<std::int64_t>{};  // slices of them
-        state.rest = same_bits
-                         ? distribute_by_same_kernel(own, split.rest.view(), first_rows, ghosts)
-                         : distributed::distribute_cut(own, split.rest.view(), {first_rows, ghosts, own.plan.devices},
-                                                       own.options.transposed);
+        state.rest = same_bits ? distribute_by_same_kernel(own, split.rest.view(), first_rows, exchanged.rest_slices)
+                               : distributed::distribute_cut(own, split.rest.view(),
+                                                             {first_rows, exchanged.rest_slices, own.plan.devices},
+                                                             own.options.transposed);
     }
     if (count > 0) {
         std::vector<std::int64_t> row_ptr(picked.size() + 1);
@@ -171,11 +274,10 @@ void distribute_rest(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T
         }
         const HostVector<T> ones(picked.size(), T{1});
         const CsrView<T> pick{count, rows.own_cols, count, row_ptr.data(), picked.data(), ones.data()};
-        const auto first_rows = on_device ? on_first_device(devices, count) : std::vector<std::int64_t>{};
-        state.pick = distributed::distribute_cut(own, pick, {first_rows, column_slices, own.plan.devices},
+        state.pick = distributed::distribute_cut(own, pick, {exchanged.pick_slices, column_slices, own.plan.devices},
                                                  own.options.transposed);
     }
-    make_room(state, picked.size(), static_cast<std::size_t>(split.rest.cols), on_device);
+    make_room(state, picked.size(), static_cast<std::size_t>(split.rest.cols), on_devices);
     state.rest_rows = std::move(split.rest_rows);
     if (!state.rest_rows.empty()) {
         list_rest_rows(state, row_slices);

@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <core/value_types.hpp>
 #include <kernels/steps/ghosts/ghosts.hpp>
@@ -9,6 +10,7 @@
 
 #include "runtime/ghosted/ghosted_state.hpp"
 #include "runtime/matrix/products.hpp"
+#include "runtime/matrix/row_product.hpp"
 
 namespace rmsp::detail {
 
@@ -102,9 +104,37 @@ void GhostedState<T>::add_rest_rows(engine::Worker& worker, const VectorState<T>
 }
 
 template <class T>
-bool GhostedState<T>::works_beside(engine::Worker& worker) const
+bool GhostedState<T>::works_beside(engine::Worker& worker, bool of_transpose) const
 {
-    return !worker.device().shares_host_memory() && MatrixAccess::state(own)->runtime->devices() == 1;
+    if (worker.device().shares_host_memory()) {
+        return false;
+    }
+    if (MatrixAccess::state(own)->runtime->devices() == 1) {
+        return true;
+    }
+    const auto exchanges = [](const DistributedMatrix<T>& matrix) {
+        const auto& state = MatrixAccess::state(matrix);
+        return state && distributed::row_product(*state)->exchanges();
+    };
+    return !of_transpose && exchange->on_devices() && !exchanges(pick) && !exchanges(rest);
+}
+
+template <class T>
+void GhostedState<T>::exchange_on_devices(engine::Worker& worker, engine::Rendezvous& meeting, bool of_transpose)
+{
+    parts->parts[static_cast<std::size_t>(worker.rank())].side = worker.side_stream().native();
+    meeting.arrive_and_wait();
+    if (worker.rank() != 0) {
+        return;
+    }
+    const auto& out = (of_transpose ? ghosts : sent).vector;
+    const auto& in = (of_transpose ? sent : ghosts).vector;
+    std::vector<DeviceArrays> devices;
+    for (std::size_t rank = 0; rank < parts->parts.size(); ++rank) {
+        devices.push_back(
+            {parts->parts[rank].side, out ? out->slices[rank] : nullptr, in ? in->slices[rank] : nullptr});
+    }
+    in_order = outside->exchange_on(*exchange, devices, of_transpose);
 }
 
 template <class T>
@@ -170,10 +200,9 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
     const GhostedEntries<T>& in = of_transpose ? sent : ghosts;
     const auto& sender = MatrixAccess::state(of_transpose ? rest : pick);
     const bool speaks = worker.rank() == 0;
-    const bool on_device = exchange->on_device();
-    GhostedPart& part = parts->parts[static_cast<std::size_t>(worker.rank())];
-    T* const to_copy = out.data + out.count - copied.size();
-    T* const copies = in.data + in.count - copied.size();
+    const bool on_devices = exchange->on_devices();
+    const auto rank = static_cast<std::size_t>(worker.rank());
+    GhostedPart& part = parts->parts[rank];
     const auto begin_exchange = [&] {
         meeting.arrive_and_wait();
         if (!speaks) {
@@ -182,11 +211,11 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
         if (!out.empty()) {
             distributed::finish_host_y(*sender, out.data, of_transpose);
         }
-        std::copy_n(to_copy, copied.size(), copies);
+        std::copy_n(out.data + out.count - copied.size(), copied.size(), in.data + in.count - copied.size());
         outside->post([this, &out, &in, of_transpose] { exchange->begin(out.data, in.data, of_transpose); });
     };
 
-    const bool beside = works_beside(worker);
+    const bool beside = works_beside(worker, of_transpose);
     std::optional<SideJoin> side_join;
     const auto aside = [&](const auto& f) {
         std::optional<engine::OnSideStream> on;
@@ -203,24 +232,29 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
         side_join.emplace(worker, part.came);
     }
     // A GPU multiplies meanwhile; a host device has done what was queued, and would be late.
-    const bool at_once = !on_device && worker.device().shares_host_memory();
+    const bool at_once = !on_devices && worker.device().shares_host_memory();
     aside([&] {
         queue_leaving(worker, meeting, alpha, x, of_transpose);
-        if (on_device && speaks && !copied.empty()) {
-            worker.stream().copy(copies, to_copy, copied.size() * sizeof(T));
+        if (part.copied > 0) {
+            // The last ones of what the device has.
+            const auto last = [&](const GhostedEntries<T>& entries) {
+                const VectorState<T>& vector = *entries.vector;
+                return vector.slices[rank] + vector.offsets[rank + 1] - vector.offsets[rank] -
+                       static_cast<std::int64_t>(part.copied);
+            };
+            worker.stream().copy(last(in), last(out), part.copied * sizeof(T));
         }
-        if (!at_once && !(on_device && beside)) {
+        if (!at_once && !(on_devices && beside)) {
             record(worker, part.gone, worker.stream());
         }
     });
     if (at_once) {
         worker.stream().synchronize();
         begin_exchange();
-    } else if (on_device && speaks && !beside) {
+    } else if (on_devices && !beside) {
         worker.side_stream().wait(*part.gone);
     }
     auto& inside = *MatrixAccess::state(multiplied());
-    const auto rank = static_cast<std::size_t>(worker.rank());
     if (sums != nullptr) {
         sums->count[rank] = inside.products[0]->leave_sums(worker.rank(), sums->places[rank].data());
     }
@@ -229,24 +263,21 @@ void GhostedState<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting,
     if (sums != nullptr) {
         inside.products[0]->leave_sums(worker.rank(), nullptr);
     }
-    bool in_order = false;
-    if (on_device && speaks) {
-        // Now, since the device has work: what is queued there first begins all the same once there is room.
-        engine::Stream& side = worker.side_stream();
-        in_order = outside->exchange_on(*exchange, side.native(), out.data, in.data, of_transpose);
-        if (in_order && !beside) {
-            record(worker, part.came, side);
-            worker.stream().wait(*part.came);
-        }
-    }
-    if (!at_once && !on_device) {
+    if (on_devices) {
+        // Now, since the devices have work: what is queued there first begins all the same once there is room.
+        exchange_on_devices(worker, meeting, of_transpose);
+    } else if (!at_once) {
         part.gone->synchronize();
         begin_exchange();
     }
-    if (speaks && !in_order) {
+    if (speaks && !(on_devices && in_order)) {
         outside->ask([this] { exchange->end(); });
     }
     meeting.arrive_and_wait();
+    if (on_devices && !beside) {
+        record(worker, part.came, worker.side_stream());
+        worker.stream().wait(*part.came);
+    }
     aside([&] { queue_ghosts(worker, meeting, alpha, of_transpose); });
     if (side_join) {
         side_join->join();

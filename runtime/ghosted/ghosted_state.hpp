@@ -21,19 +21,22 @@ namespace rmsp::detail {
 
 /// What one device has for exchanges.
 struct GhostedPart {
-    engine::PinnedBuffer numbers;                  ///< of the first device: all that is sent, then all ghosts
+    engine::PinnedBuffer
+        numbers;             ///< of the first device: all that is sent, then all ghosts; empty: they are on devices
+    void* side = nullptr;    ///< its stream beside the product, for the exchange
+    std::size_t copied = 0;  ///< entries on the device that are copied there
     std::unique_ptr<engine::Event> begun;          ///< x is there; each event is made when it is needed
     std::unique_ptr<engine::Event> gone;           ///< what is sent is there
     std::unique_ptr<engine::Event> came;           ///< so are the ghosts, and what was multiplied by them beside
     kernels::DeviceArray<std::int32_t> rest_rows;  ///< GhostedState::rest_rows of the device, from its first row on
 };
 
-/// Entries that leave or arrive: those of other processes, then those that are copied.
+/// Entries that leave or arrive: those of other processes, then those that are copied; on devices, those of each.
 template <class T>
 struct GhostedEntries {
     std::size_t count = 0;
-    T* data = nullptr;
-    /// Has them on the first device; null: they are in host memory that the devices copy directly.
+    T* data = nullptr;  ///< in host memory that the devices copy directly
+    /// Has them on the devices; null: they are there.
     std::shared_ptr<VectorState<T>> vector;
 
     bool empty() const noexcept { return count == 0; }
@@ -64,6 +67,9 @@ struct GhostedState {
     std::vector<std::int64_t> copied;       ///< own columns of rows with ghosts
     std::vector<std::int64_t> outside_own;  ///< which of the caller's nonzeros are not in `own`
 
+    /// Of each column of `rest`, which ghost it is; empty: the same.
+    std::vector<std::int64_t> ghost_of;
+    bool in_order = false;              ///< the first worker's, between two meetings: exchange_on() said so
     std::vector<std::int64_t> in_rest;  ///< which of the caller's nonzeros, in their order, are in `rest`
     std::int64_t nnz = 0;
     std::int64_t first_row = 0;
@@ -91,7 +97,9 @@ struct GhostedState {
 private:
     /// Whether what leaves and what arrived is worked on beside the product with own columns, on the side stream: that
     /// of a GPU which has nobody to exchange with there.
-    bool works_beside(engine::Worker& worker) const;
+    bool works_beside(engine::Worker& worker, bool of_transpose) const;
+    /// Begins the exchange of what all devices have queued to be sent.
+    void exchange_on_devices(engine::Worker& worker, engine::Rendezvous& meeting, bool of_transpose);
     /// Queue the parts of queue(): into `out`, with what came into `in` but for y, and into y.
     void queue_leaving(engine::Worker& worker, engine::Rendezvous& meeting, T alpha,
                        const std::shared_ptr<VectorState<T>>& x, bool of_transpose);

@@ -161,8 +161,9 @@ WholeColumns<T> LinkedHierarchy<T>::download_first() const
         if (next < static_cast<std::size_t>(rest.rows) &&
             (state.rest_rows.empty() || state.rest_rows[next] == static_cast<std::int64_t>(i))) {
             for (std::int64_t k = rest.row_ptr[next]; k < rest.row_ptr[next + 1]; ++k) {
-                row.emplace_back(numbers_.ghosts[static_cast<std::size_t>(rest.col_idx[k])],
-                                 rest.values[static_cast<std::size_t>(k)]);
+                const auto column = static_cast<std::size_t>(rest.col_idx[k]);
+                const auto ghost = state.ghost_of.empty() ? column : static_cast<std::size_t>(state.ghost_of[column]);
+                row.emplace_back(numbers_.ghosts[ghost], rest.values[static_cast<std::size_t>(k)]);
             }
             ++next;
         }

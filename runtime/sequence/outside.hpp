@@ -48,20 +48,20 @@ public:
     {
         ask([&] { processes_->end_sum(); });
     }
-    /// As Processes::gathers_on_device(), where workers speak themselves; 0 otherwise.
-    int gathers() const { return on_workers_ ? processes_->gathers_on_device() : 0; }
-    /// On the worker of the only device, where gathers() is above 0.
-    void gather_on(void* stream, const double* own, double* all, std::size_t count)
+    /// As Processes::gathers_on_devices(), where workers speak themselves; 0 otherwise.
+    int gathers() const { return on_workers_ ? processes_->gathers_on_devices() : 0; }
+    /// On the first worker, where gathers() is above 0.
+    void gather_on(std::span<const DeviceArrays> devices, std::size_t count)
     {
         under_way_ = true;
-        ask([&] { processes_->gather_on(stream, own, all, count); });
+        ask([&] { processes_->gather_on(devices, count); });
     }
     /// On the first worker: asks for what begins an exchange. Returns whether settle() has to end it.
-    bool exchange_on(GhostExchange& exchange, void* stream, const void* send, void* receive, bool backwards)
+    bool exchange_on(GhostExchange& exchange, std::span<const DeviceArrays> devices, bool backwards)
     {
         bool in_order = false;
         ask([&] {
-            exchange.begin_on(stream, send, receive, backwards);
+            exchange.begin_on(devices, backwards);
             in_order = exchange.in_stream_order();
         });
         under_way_ = under_way_ || in_order;

@@ -225,19 +225,21 @@ kernels::PassPlace ScalarsState::begin(const kernels::Pass<T>& pass, const seque
     place.program = program.program;
     place.ops = program.ops;
     place.numbers = program.numbers;
-    // Where all processes have one device, its sums stay there.
-    const int gathering = outside && pass.dots > 0 && !exact && runtime->devices() == 1 ? outside->gathers() : 0;
+    const int gathering = outside && pass.dots > 0 && !exact ? outside->gathers() : 0;
     if (pass.dots == 0 || (devices == 1 && !outside)) {
         place.sums = PassSums::alone;
     } else if (gathering > 0) {
         const auto set = static_cast<std::size_t>(1 + gathering) * kernels::most_pass_dots;
         if (end.gathered.size() < 2 * set) {
             end.gathered = kernels::DeviceArray<double>(worker.device(), 2 * set);
+            // A device that has no part of the vectors adds nothing.
+            kernels::fill(end.gathered.data(), static_cast<std::int64_t>(2 * set), 0.0, worker.context());
             end.left = worker.device().make_event(false);
             end.there = worker.device().make_event(false);
         }
         place.sums = PassSums::left;
         place.left = end.gathered.data() + (end.sums++ % 2) * set;
+        place.device = 0;
     } else {
         const std::uint64_t set = end.sums++ % 2;
         if (lines_ && !outside) {
@@ -264,7 +266,7 @@ kernels::PassPlace ScalarsState::begin(const kernels::Pass<T>& pass, const seque
         kernels::run_pass(pass, place, worker.context());
     }
     if (gathering > 0) {
-        begin_gathering(place, gathering, splits, worker);
+        begin_gathering(place, gathering, splits, worker, meeting);
     } else if (outside && place.sums == PassSums::left) {
         begin_outside(pass.dots, place, splits, worker, meeting);
     }
@@ -363,16 +365,26 @@ void ScalarsState::begin_outside(int dots, const kernels::PassPlace& place, bool
     }
 }
 
-void ScalarsState::begin_gathering(const kernels::PassPlace& place, int processes, bool splits, engine::Worker& worker)
+void ScalarsState::begin_gathering(const kernels::PassPlace& place, int from, bool splits, engine::Worker& worker,
+                                   engine::Rendezvous& meeting)
 {
-    BankEnd& end = bank->ends.front();
+    BankEnd& end = bank->ends[static_cast<std::size_t>(worker.rank())];
     engine::Stream& stream = splits ? worker.side_stream() : worker.stream();
     if (splits) {
         worker.stream().record(*end.left);
         stream.wait(*end.left);
     }
-    end.processes = processes;
-    outside->gather_on(stream.native(), place.left, place.left + kernels::most_pass_dots, kernels::most_pass_dots);
+    end.gathered_from = from;
+    end.gathering = {stream.native(), place.left, place.left + kernels::most_pass_dots};
+    meeting.arrive_and_wait();
+    if (worker.rank() == 0) {
+        std::vector<DeviceArrays> all;
+        for (const BankEnd& of_device : bank->ends) {
+            all.push_back(of_device.gathering);
+        }
+        outside->gather_on(all, kernels::most_pass_dots);
+    }
+    meeting.arrive_and_wait();
     if (splits) {
         stream.record(*end.there);
     }
@@ -407,7 +419,8 @@ void ScalarsState::end(const kernels::Pass<T>& pass, const kernels::PassPlace& p
         }
         kernels::PassPlace of_processes = place;
         of_processes.left += kernels::most_pass_dots;
-        of_processes.devices = own.processes;
+        of_processes.devices = own.gathered_from;
+        of_processes.group = runtime->devices();
         finish(of_processes);
         return;
     }

@@ -25,9 +25,10 @@ struct BankEnd {
     const volatile std::uint64_t* given_up = nullptr;  ///< Transport::given_up(); null: `lines` are not used
     std::uint64_t job = 0;                             ///< the last one with sums over the devices,
     std::uint64_t waits = 0;                           ///< and how many it had so far
-    /// Two sets of sums that are added over the processes on the device: its own, then those of all.
+    /// Two sets of sums that are added over the processes on the devices: its own, then those of all devices.
     kernels::DeviceArray<double> gathered;
-    int processes = 0;                     ///< how many were gathered from
+    int gathered_from = 0;                 ///< so many devices
+    DeviceArrays gathering;                ///< what the first worker begins for it
     std::unique_ptr<engine::Event> left;   ///< its own are there, for a gathering beside other work,
     std::unique_ptr<engine::Event> there;  ///< which is done
     std::uint64_t sums = 0;                ///< since the bank was made, or a job failed: which set is used next
@@ -109,8 +110,9 @@ private:
     void begin_outside(int dots, const kernels::PassPlace& place, bool splits, engine::Worker& worker,
                        engine::Rendezvous& meeting);
 
-    /// Begins to gather the device's sums from all processes.
-    void begin_gathering(const kernels::PassPlace& place, int processes, bool splits, engine::Worker& worker);
+    /// Begins to gather the sums of all devices of all processes.
+    void begin_gathering(const kernels::PassPlace& place, int from, bool splits, engine::Worker& worker,
+                         engine::Rendezvous& meeting);
     /// Whether begin() began that.
     static bool gathers(const sequence::BankEnd& end, const kernels::PassPlace& place);
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -27,35 +28,53 @@ using cluster::Communicator;
 /// that returns; so has this link what is begun.
 class HostLink final : public DeviceLink {
 public:
-    explicit HostLink(Communicator& processes) : processes_(processes) {}
+    HostLink(Communicator& processes, int devices) : processes_(processes), devices_(devices) {}
 
-    void begin(void* /*stream*/, std::span<const GhostNeighbour> to, const void* send,
-               std::span<const GhostNeighbour> from, void* receive, std::size_t entry_bytes) override
+    void begin(std::span<const DeviceArrays> devices, std::span<const LinkMessages> to,
+               std::span<const LinkMessages> from, std::size_t entry_bytes) override
     {
         ++begun;
         const auto bytes = [&](std::int64_t entries) {
             return static_cast<int>(entries * static_cast<std::int64_t>(entry_bytes));
         };
-        constexpr int tag = 20000;  // that no other message has
-        for (const GhostNeighbour& other : from) {
-            MPI_Irecv(static_cast<std::byte*>(receive) + bytes(other.first), bytes(other.count), MPI_BYTE,
-                      other.process, tag, processes_.handle(), &requests_.emplace_back());
-        }
-        for (const GhostNeighbour& other : to) {
-            MPI_Isend(static_cast<const std::byte*>(send) + bytes(other.first), bytes(other.count), MPI_BYTE,
-                      other.process, tag, processes_.handle(), &requests_.emplace_back());
+        // Of a pair of devices in two processes; no other message has such a one.
+        const auto tag = [&](int sender, int receiver) {
+            return 20000 + sender % devices_ * devices_ + receiver % devices_;
+        };
+        for (std::size_t i = 0; i < devices.size(); ++i) {
+            const int own = processes_.rank() * devices_ + static_cast<int>(i);
+            for (const GhostNeighbour& other : from[i]) {
+                MPI_Irecv(static_cast<std::byte*>(devices[i].to) + bytes(other.first), bytes(other.count), MPI_BYTE,
+                          other.process / devices_, tag(other.process, own), processes_.handle(),
+                          &requests_.emplace_back());
+            }
+            for (const GhostNeighbour& other : to[i]) {
+                MPI_Isend(static_cast<const std::byte*>(devices[i].from) + bytes(other.first), bytes(other.count),
+                          MPI_BYTE, other.process / devices_, tag(own, other.process), processes_.handle(),
+                          &requests_.emplace_back());
+            }
         }
         finish();
     }
     void end() override { ++ended; }
-    void gather(void* /*stream*/, const void* own, void* all, std::size_t bytes) override
+    void gather(std::span<const DeviceArrays> devices, std::size_t bytes) override
     {
         ++gathered;
-        const int count = static_cast<int>(bytes);
-        MPI_Iallgather(own, count, MPI_BYTE, all, count, MPI_BYTE, processes_.handle(), &requests_.emplace_back());
+        std::vector<std::byte> own;
+        for (const DeviceArrays& of : devices) {
+            const auto* const from = static_cast<const std::byte*>(of.from);
+            own.insert(own.end(), from, from + bytes);
+        }
+        std::vector<std::byte> all(own.size() * static_cast<std::size_t>(processes_.size()));
+        const int count = static_cast<int>(own.size());
+        MPI_Iallgather(own.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, processes_.handle(),
+                       &requests_.emplace_back());
         finish();
+        for (const DeviceArrays& of : devices) {
+            std::memcpy(of.to, all.data(), all.size());
+        }
     }
-    void copy(void* /*stream*/, void* to, const void* from, std::size_t bytes) override
+    void copy(int /*device*/, void* /*stream*/, void* to, const void* from, std::size_t bytes) override
     {
         if (bytes > 0) {
             std::memcpy(to, from, bytes);
@@ -85,6 +104,7 @@ private:
     }
 
     Communicator& processes_;
+    const int devices_;  ///< of each process
     std::vector<MPI_Request> requests_;
     bool usable_ = true;
 };
@@ -92,21 +112,30 @@ private:
 /// A cluster, taken apart: its processes, this one's devices, and rows of a matrix.
 struct Apart {
     explicit Apart(bool linked, const char* devices = "host:2", double skew = 0.25)
-        : whole(grid<double>(9, 20, skew)),
+        : Apart(linked, devices, grid<double>(9, 20, skew))
+    {
+    }
+    Apart(bool linked, const char* devices, Whole<double> of, const DistributeOptions& options = {})
+        : whole(std::move(of)),
           processes(std::make_shared<Communicator>(MPI_COMM_WORLD, ClusterOptions{.timeout_seconds = 20})),
           runtime({.devices = devices, .bind = BindPolicy::none}),
           part(part_of(whole, uneven(whole.rows, processes->size()), processes->rank()))
     {
         if (linked) {
-            link = std::make_shared<HostLink>(*processes);
-            processes->set_transport({"nccl", "a test"}, link,
-                                     processes->on_workers() && runtime.devices().size() == 1);
+            const auto devices_here = static_cast<int>(runtime.devices().size());
+            link = std::make_shared<HostLink>(*processes, devices_here);
+            std::vector<int> first_devices;
+            for (int p = 0; p <= processes->size(); ++p) {
+                first_devices.push_back(p * devices_here);
+            }
+            processes->set_transport({"nccl", "a test"}, link, first_devices, processes->on_workers());
         }
         const std::vector<std::int64_t> columns = uneven(whole.rows, processes->size());
         IndexArray numbered;
         const cluster::Halo halo = part.view.col_idx.visit([&](const auto* col_idx) {
             return cluster::find_halo(*processes, columns, col_idx, part.view.nnz, numbered);
         });
+        numbers = {columns, halo.ghosts};
         GhostedRows<double> rows;
         const std::int64_t own = part.end - part.first;
         rows.rows = {own,
@@ -121,7 +150,7 @@ struct Apart {
         rows.exchange = processes->exchange(halo.receives, halo.sends, sizeof(double));
         rows.processes = processes;
         exchange = std::dynamic_pointer_cast<cluster::HaloExchange>(rows.exchange);
-        matrix = GhostedMatrix<double>(runtime, rows);
+        matrix = GhostedMatrix<double>(runtime, rows, options);
     }
 
     /// This process's entries of 2 A x - y / 2, or of A^T.
@@ -168,15 +197,38 @@ struct Apart {
     std::shared_ptr<HostLink> link;
     std::shared_ptr<cluster::HaloExchange> exchange;
     GhostedMatrix<double> matrix;
+    GhostedNumbers numbers;
 };
+
+void expect_bits_of_messages(const char* devices, const Whole<double>& whole)
+{
+    SCOPED_TRACE(testing::Message() << whole.rows << " rows on " << devices);
+    DistributeOptions options;
+    options.determinism = Determinism::run;
+    Apart linked(true, devices, whole, options);
+    Apart by_messages(false, devices, whole, options);
+    linked.expect_products();
+    by_messages.expect_products();
+    EXPECT_EQ(linked.product(false), by_messages.product(false));
+    const std::vector<double> found = linked.product(true);
+    const std::vector<double> wanted = by_messages.product(true);
+    // What three processes or more add to an entry is grouped by devices where it comes as messages.
+    if (linked.runtime.devices().size() == 1 || linked.processes->size() < 3) {
+        EXPECT_EQ(found, wanted);
+    }
+    EXPECT_EQ(linked.exchange->bytes_sent(), by_messages.exchange->bytes_sent());
+}
 
 TEST(ClusterLink, ProductsHaveTheBitsOfMessages)
 {
     for (const char* devices : {"host:1", "host:3"}) {
+        for (const auto& whole : {random<double>(300, 300, 5), rotation<double>(240, 77), random<double>(3, 3, 2)}) {
+            expect_bits_of_messages(devices, whole);
+        }
         Apart linked(true, devices);
         Apart by_messages(false, devices);
-        EXPECT_TRUE(linked.exchange->on_device());
-        EXPECT_FALSE(by_messages.exchange->on_device());
+        EXPECT_TRUE(linked.exchange->on_devices());
+        EXPECT_FALSE(by_messages.exchange->on_devices());
         linked.expect_products();
         EXPECT_EQ(linked.link->begun, 2);
         EXPECT_EQ(linked.link->ended, 2) << "a product returned before its exchange was there";
@@ -189,7 +241,7 @@ TEST(ClusterLink, ProductsHaveTheBitsOfMessages)
     }
 }
 
-/// What some iterations make of x; of the processes' rows of a symmetric matrix, with a device each.
+/// What some iterations make of x; of the processes' rows of a symmetric matrix.
 std::vector<double> iterate(Apart& apart, const char* method)
 {
     SolverOptions options;
@@ -211,11 +263,15 @@ std::vector<double> iterate(Apart& apart, const char* method)
 /// messages.
 TEST(ClusterLink, SolvesHaveTheBitsOfMessages)
 {
-    for (const char* method : {"cg", "cg_pipelined"}) {
-        SCOPED_TRACE(method);
-        Apart by_messages(false, "host:1", 0);
+    for (const auto& [method, devices] : {std::pair{"cg", "host:1"},
+                                          {"cg", "host:2"},
+                                          {"cg", "host:3"},
+                                          {"cg_pipelined", "host:1"},
+                                          {"cg_pipelined", "host:2"}}) {
+        SCOPED_TRACE(testing::Message() << method << " on " << devices);
+        Apart by_messages(false, devices, 0);
         const std::vector<double> right = iterate(by_messages, method);
-        Apart linked(true, "host:1", 0);
+        Apart linked(true, devices, 0);
         EXPECT_EQ(iterate(linked, method), right);
         const int gathered = linked.link->gathered;
         EXPECT_EQ(gathered > 0, linked.processes->on_workers());
@@ -227,6 +283,38 @@ TEST(ClusterLink, SolvesHaveTheBitsOfMessages)
         linked.link->give_up();
         EXPECT_EQ(iterate(linked, method), right);
         EXPECT_EQ(linked.link->gathered, gathered);
+    }
+}
+
+/// Its levels are matrices whose entries travel over the link too.
+TEST(ClusterLink, MultigridIsThatOfMessages)
+{
+    for (const char* name : {"amg", "sa-amg"}) {
+        SCOPED_TRACE(name);
+        std::vector<double> found[2];
+        std::int64_t iterations[2] = {};
+        for (const std::size_t linked : {std::size_t{0}, std::size_t{1}}) {
+            Apart apart(linked == 1, "host:2", grid<double>(40, 30));
+            apart.processes->together([&] {
+                PreconditionerOptions options;
+                options.multigrid.coarse_rows = 40;
+                auto levels = make_preconditioner(apart.matrix, apart.numbers, apart.processes, name, options);
+                Solver<double> solver(apart.matrix, {}, std::move(levels));
+                auto x = apart.matrix.own().make_x(Layout::rows);
+                auto b = apart.matrix.own().make_y();
+                b.fill(1);
+                x.fill(0);
+                const SolveResult result = solver.solve(b, x);
+                EXPECT_TRUE(result.converged()) << result.reason;
+                iterations[linked] = result.iterations;
+                found[linked].resize(static_cast<std::size_t>(apart.part.end - apart.part.first));
+                x.download(found[linked].data());
+            });
+        }
+        EXPECT_EQ(iterations[0], iterations[1]);
+        for (std::size_t i = 0; i < found[0].size(); ++i) {
+            ASSERT_NEAR(found[0][i], found[1][i], 1e-9 * (1 + std::abs(found[0][i]))) << "entry " << i;
+        }
     }
 }
 

@@ -27,26 +27,68 @@ public:
     double of_first(double value) override { return value; }
 };
 
-/// Brings entries from one array to the other.
-class Loopback : public GhostExchange {
+/// Entries that leave and come back to the same process: entry i that is sent is ghost i.
+class Placed : public GhostExchange {
 public:
-    Loopback(std::size_t bytes, bool on_device) : bytes_(bytes), on_device_(on_device) {}
+    DevicePlaces place(std::span<const int> sent, std::span<const int> ghosts, int devices) override
+    {
+        EXPECT_TRUE(sent_to_.empty()) << "placed twice";
+        sent_from_.assign(sent.begin(), sent.end());
+        sent_to_.assign(ghosts.begin(), ghosts.end());
+        sent_ = place_entries(sent, ghosts, devices);
+        ghosts_ = place_entries(ghosts, sent, devices);
+        return {sent_.places, ghosts_.places};
+    }
+
+protected:
+    // Of each entry:
+    std::vector<int> sent_from_;
+    std::vector<int> sent_to_;
+    LinkedEntries sent_;
+    LinkedEntries ghosts_;
+};
+
+/// Brings entries from one array to the other.
+class Loopback : public Placed {
+public:
+    Loopback(std::size_t entries, std::size_t entry_bytes, bool on_devices)
+        : entries_(entries), entry_bytes_(entry_bytes), on_devices_(on_devices)
+    {
+    }
     void begin(const void* send, void* receive, bool /*backwards*/) override
     {
+        EXPECT_FALSE(on_devices_);
         ++begun;
-        if (bytes_ > 0) {
-            std::memcpy(receive, send, bytes_);
+        if (entries_ > 0) {
+            std::memcpy(receive, send, entries_ * entry_bytes_);
+        }
+    }
+    void begin_on(std::span<const DeviceArrays> devices, bool backwards) override
+    {
+        ++begun;
+        for (std::size_t i = 0; i < entries_; ++i) {
+            auto from = static_cast<std::size_t>(sent_from_[i]);
+            auto to = static_cast<std::size_t>(sent_to_[i]);
+            auto at = static_cast<std::size_t>(sent_.places[i]) * entry_bytes_;
+            auto place = static_cast<std::size_t>(ghosts_.places[i]) * entry_bytes_;
+            if (backwards) {
+                std::swap(from, to);
+                std::swap(at, place);
+            }
+            std::memcpy(static_cast<std::byte*>(devices[to].to) + place,
+                        static_cast<const std::byte*>(devices[from].from) + at, entry_bytes_);
         }
     }
     void end() override { ++ended; }
-    bool on_device() const override { return on_device_; }
+    bool on_devices() const override { return on_devices_; }
 
     int begun = 0;
     int ended = 0;
 
 private:
-    const std::size_t bytes_;
-    const bool on_device_;
+    const std::size_t entries_;
+    const std::size_t entry_bytes_;
+    const bool on_devices_;
 };
 
 /// Whose exchanges are waited for at the end of a call.
@@ -59,40 +101,52 @@ private:
     const std::shared_ptr<DeviceLink> link_;
 };
 
-/// The same by a link of the first GPU to itself.
-class LinkedLoopback : public GhostExchange {
+/// The same by a link of GPUs to each other and to themselves.
+class LinkedLoopback : public Placed {
 public:
-    LinkedLoopback(std::shared_ptr<DeviceLink> link, std::size_t entries, std::size_t entry_bytes,
-                   bool in_stream_order = false)
+    LinkedLoopback(std::shared_ptr<DeviceLink> link, std::size_t entry_bytes, bool in_stream_order = false)
         : link_(std::move(link)), entry_bytes_(entry_bytes), in_stream_order_(in_stream_order)
     {
-        // In two messages, as if of two neighbours.
-        const auto count = static_cast<std::int64_t>(entries);
-        for (const GhostNeighbour& part :
-             {GhostNeighbour{0, 0, count / 3}, GhostNeighbour{0, count / 3, count - count / 3}}) {
-            if (part.count > 0) {
-                parts_.push_back(part);
-            }
-        }
     }
     void begin(const void*, void*, bool) override { FAIL() << "in host memory"; }
-    void begin_on(void* stream, const void* send, void* receive, bool /*backwards*/) override
+    void begin_on(std::span<const DeviceArrays> devices, bool backwards) override
     {
-        link_->begin(stream, parts_, send, parts_, receive, entry_bytes_);
+        const LinkedEntries& to = backwards ? ghosts_ : sent_;
+        const LinkedEntries& from = backwards ? sent_ : ghosts_;
+        link_->begin(devices, in_two(to.messages), in_two(from.messages), entry_bytes_);
     }
     void end() override
     {
         EXPECT_FALSE(in_stream_order_);
         link_->end();
     }
-    bool on_device() const override { return true; }
+    bool on_devices() const override { return true; }
     bool in_stream_order() const override { return in_stream_order_; }
 
 private:
+    /// Several messages between the same two GPUs.
+    static std::vector<LinkMessages> in_two(const std::vector<LinkMessages>& all)
+    {
+        std::vector<LinkMessages> out;
+        for (const LinkMessages& of_gpu : all) {
+            LinkMessages& parts = out.emplace_back();
+            for (const GhostNeighbour& whole : of_gpu) {
+                const std::int64_t third = whole.count / 3;
+                for (const GhostNeighbour& part :
+                     {GhostNeighbour{whole.process, whole.first, third},
+                      GhostNeighbour{whole.process, whole.first + third, whole.count - third}}) {
+                    if (part.count > 0) {
+                        parts.push_back(part);
+                    }
+                }
+            }
+        }
+        return out;
+    }
+
     const std::shared_ptr<DeviceLink> link_;
     const std::size_t entry_bytes_;
     const bool in_stream_order_;
-    std::vector<GhostNeighbour> parts_;
 };
 
 /// A random matrix of n own columns, and ghosts in every `stride`-th row: two of them, which are any own columns.
@@ -245,16 +299,16 @@ TEST_P(Ghosted, ProductsThroughHostMemory)
     for (const std::int64_t stride : {few, many, none, std::int64_t{1}}) {
         SCOPED_TRACE(stride);
         const Rows<double> rows(240, stride);
-        const auto exchange = std::make_shared<Loopback>(rows.sent.size() * sizeof(double), false);
+        const auto exchange = std::make_shared<Loopback>(rows.sent.size(), sizeof(double), false);
         check_products(runtime, rows, exchange);
         EXPECT_EQ(exchange->begun, 8);
         EXPECT_EQ(exchange->ended, 8);
         const Rows<float> floats(240, stride);
-        check_products(runtime, floats, std::make_shared<Loopback>(floats.sent.size() * sizeof(float), false));
+        check_products(runtime, floats, std::make_shared<Loopback>(floats.sent.size(), sizeof(float), false));
     }
 }
 
-TEST_P(Ghosted, ProductsThroughMemoryOfTheFirstDevice)
+TEST_P(Ghosted, ProductsThroughMemoryOfTheDevices)
 {
     Runtime runtime(options_for(GetParam()));
     if (runtime.devices().front().kind != DeviceKind::host) {
@@ -270,9 +324,9 @@ TEST_P(Ghosted, ProductsThroughMemoryOfTheFirstDevice)
                 options.kernel = "csr-openmp";
             }
             const auto host = check_products(
-                runtime, rows, std::make_shared<Loopback>(rows.sent.size() * sizeof(double), false), options);
+                runtime, rows, std::make_shared<Loopback>(rows.sent.size(), sizeof(double), false), options);
             const auto device = check_products(
-                runtime, rows, std::make_shared<Loopback>(rows.sent.size() * sizeof(double), true), options);
+                runtime, rows, std::make_shared<Loopback>(rows.sent.size(), sizeof(double), true), options);
             EXPECT_EQ(host, device);
         }
     }
@@ -285,6 +339,7 @@ TEST_P(Ghosted, ProductsByALinkOfGpus)
         GTEST_SKIP() << why;
     }
     DeviceLinkOptions linked;
+    linked.size = static_cast<int>(runtime.devices().size());
     linked.id = make_device_link_id();
     const auto link = connect_device_link(runtime, linked);
     for (const std::int64_t stride : {few, many, none, std::int64_t{1}}) {
@@ -292,17 +347,16 @@ TEST_P(Ghosted, ProductsByALinkOfGpus)
         const Rows<double> rows(4000, stride);
         DistributeOptions options;
         options.determinism = Determinism::run;
-        const auto host = check_products(runtime, rows,
-                                         std::make_shared<Loopback>(rows.sent.size() * sizeof(double), false), options);
-        const auto gpu = check_products(
-            runtime, rows, std::make_shared<LinkedLoopback>(link, rows.sent.size(), sizeof(double)), options);
+        const auto host =
+            check_products(runtime, rows, std::make_shared<Loopback>(rows.sent.size(), sizeof(double), false), options);
+        const auto gpu = check_products(runtime, rows, std::make_shared<LinkedLoopback>(link, sizeof(double)), options);
         EXPECT_EQ(host, gpu);
-        const auto in_order = check_products(
-            runtime, rows, std::make_shared<LinkedLoopback>(link, rows.sent.size(), sizeof(double), true), options,
-            std::make_shared<AloneOnLink>(link));
+        const auto in_order =
+            check_products(runtime, rows, std::make_shared<LinkedLoopback>(link, sizeof(double), true), options,
+                           std::make_shared<AloneOnLink>(link));
         EXPECT_EQ(host, in_order);
         const Rows<float> floats(4000, stride);
-        check_products(runtime, floats, std::make_shared<LinkedLoopback>(link, floats.sent.size(), sizeof(float)));
+        check_products(runtime, floats, std::make_shared<LinkedLoopback>(link, sizeof(float)));
     }
     link->give_up();
     EXPECT_FALSE(link->usable());

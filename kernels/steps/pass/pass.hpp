@@ -91,7 +91,9 @@ struct PassPlace {
     PassSums sums = PassSums::alone;
     int device = 0;
     int devices = 1;
-    /// Where each device leaves its sums, most_pass_dots of each: host memory that all can read.
+    int group = 1;  ///< so many devices' sums are added to each other first, with `left`: those of a process
+    /// Where each device leaves its sums, most_pass_dots of each: host memory that all can read, or
+    /// what was gathered in the device's own.
     double* left = nullptr;
     /// Not null: inner products are summed without rounding (exact_sum.hpp). Where each device leaves its sums,
     /// pass_words of each: host memory that all can read.

@@ -196,8 +196,12 @@ __global__ void finish_kernel(const DotPlaces places, int dots, bool always, con
     }
     for (int d = 0; d < dots; ++d) {
         double sum = 0;
-        for (int device = 0; device < place.devices; ++device) {
-            sum += static_cast<const volatile double*>(place.left)[device * most_pass_dots + d];
+        for (int first = 0; first < place.devices; first += place.group) {
+            double of_group = 0;
+            for (int device = first; device < first + place.group; ++device) {
+                of_group += static_cast<const volatile double*>(place.left)[device * most_pass_dots + d];
+            }
+            sum += of_group;
         }
         place.bank[places.into[d]] = sum;
     }

@@ -122,9 +122,13 @@ template <class T>
 void add_sums_and_run(const Pass<T>& pass, const PassPlace& place, const double* sums, int devices)
 {
     for (int d = 0; d < pass.dots; ++d) {
-        double sum = sums[d];
-        for (int device = 1; device < devices; ++device) {
-            sum += sums[device * most_pass_dots + d];
+        double sum = 0;
+        for (int first = 0; first < devices; first += place.group) {
+            double of_group = sums[first * most_pass_dots + d];
+            for (int device = first + 1; device < first + place.group; ++device) {
+                of_group += sums[device * most_pass_dots + d];
+            }
+            sum = first == 0 ? of_group : sum + of_group;
         }
         place.bank[pass.dot[d].into] = sum;
     }

@@ -30,89 +30,74 @@ using engine::nccl;
 /// call is for. Once its first calls have connected it (test_link()), it only queues.
 class NcclLink final : public DeviceLink {
 public:
-    NcclLink(int ordinal, const DeviceLinkOptions& options) : ordinal_(ordinal), wait_(options.wait)
+    NcclLink(const std::vector<int>& ordinals, const DeviceLinkOptions& options)
+        : ends_(ordinals.size()), wait_(options.wait)
     {
-        const DeviceGuard guard(ordinal_);
         ncclUniqueId id;
         if (options.id.size() != sizeof(id)) {
             throw Error(ErrorCode::usage,
                         fmt::format("an id of {} bytes, it must have {}", options.id.size(), sizeof(id)));
         }
         std::memcpy(&id, options.id.data(), sizeof(id));
-        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-        config.blocking = 0;
-        ncclComm_t first = nullptr;
+        for (std::size_t i = 0; i < ends_.size(); ++i) {
+            ends_[i].ordinal = ordinals[i];
+        }
+        std::vector<ncclComm_t> first(ends_.size());
         try {
-            for (cudaEvent_t& event : done_) {
-                cuda_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
-            }
-            nccl_check(nccl().ncclCommInitRankConfig(&first, options.size, id, options.rank, &config),
-                       "ncclCommInitRankConfig");
-            wait_for_nccl(first, "ncclCommInitRankConfig");
-            ncclConfig_t of_calls = NCCL_CONFIG_INITIALIZER;
-            of_calls.blocking = 1;
-            nccl_check(nccl().ncclCommSplit(first, 0, options.rank, &communicator_, &of_calls), "ncclCommSplit");
-            wait_for_nccl(first, "ncclCommSplit");
-            abort(first);
+            connect(options, id, first);
         } catch (...) {
-            abort(first);
+            abort_all(first);
             close();
             throw;
         }
+        abort_all(first);
     }
     ~NcclLink() override { close(); }
     NcclLink(const NcclLink&) = delete;
     NcclLink& operator=(const NcclLink&) = delete;
 
-    void begin(void* stream, std::span<const GhostNeighbour> to, const void* send, std::span<const GhostNeighbour> from,
-               void* receive, std::size_t entry_bytes) override
+    void begin(std::span<const DeviceArrays> devices, std::span<const LinkMessages> to,
+               std::span<const LinkMessages> from, std::size_t entry_bytes) override
     {
-        const DeviceGuard guard(ordinal_);
-        auto* const queue = static_cast<cudaStream_t>(stream);
         const auto bytes = [&](std::int64_t entries) { return static_cast<std::size_t>(entries) * entry_bytes; };
         or_give_up([&] {
             make_room();
-            if (!to.empty() || !from.empty()) {
-                nccl_check(nccl().ncclGroupStart(), "ncclGroupStart");
-                ncclResult_t status = ncclSuccess;
-                const auto note = [&](ncclResult_t of_call) {
-                    status = status == ncclSuccess || status == ncclInProgress ? of_call : status;
-                };
-                for (const GhostNeighbour& other : from) {
-                    note(nccl().ncclRecv(static_cast<std::byte*>(receive) + bytes(other.first), bytes(other.count),
-                                         ncclChar, other.process, communicator_, queue));
+            queue_all("ncclSend and ncclRecv", [&](std::size_t i, const auto& call) {
+                const DeviceArrays& arrays = devices[i];
+                auto* const queue = static_cast<cudaStream_t>(arrays.stream);
+                for (const GhostNeighbour& other : from[i]) {
+                    call(nccl().ncclRecv(static_cast<std::byte*>(arrays.to) + bytes(other.first), bytes(other.count),
+                                         ncclChar, other.process, ends_[i].communicator, queue));
                 }
-                for (const GhostNeighbour& other : to) {
-                    note(nccl().ncclSend(static_cast<const std::byte*>(send) + bytes(other.first), bytes(other.count),
-                                         ncclChar, other.process, communicator_, queue));
+                for (const GhostNeighbour& other : to[i]) {
+                    call(nccl().ncclSend(static_cast<const std::byte*>(arrays.from) + bytes(other.first),
+                                         bytes(other.count), ncclChar, other.process, ends_[i].communicator, queue));
                 }
-                note(nccl().ncclGroupEnd());
-                until_queued(status, "ncclSend and ncclRecv");
-            }
-            begun(queue);
+            });
+            begun(devices);
         });
     }
 
     void end() override
     {
-        const DeviceGuard guard(ordinal_);
         or_give_up([&] { wait_until_done(begun_); });
     }
 
-    void gather(void* stream, const void* own, void* all, std::size_t bytes) override
+    void gather(std::span<const DeviceArrays> devices, std::size_t bytes) override
     {
-        const DeviceGuard guard(ordinal_);
-        auto* const queue = static_cast<cudaStream_t>(stream);
         or_give_up([&] {
             make_room();
-            until_queued(nccl().ncclAllGather(own, all, bytes, ncclChar, communicator_, queue), "ncclAllGather");
-            begun(queue);
+            queue_all("ncclAllGather", [&](std::size_t i, const auto& call) {
+                call(nccl().ncclAllGather(devices[i].from, devices[i].to, bytes, ncclChar, ends_[i].communicator,
+                                          static_cast<cudaStream_t>(devices[i].stream)));
+            });
+            begun(devices);
         });
     }
 
-    void copy(void* stream, void* to, const void* from, std::size_t bytes) override
+    void copy(int device, void* stream, void* to, const void* from, std::size_t bytes) override
     {
-        const DeviceGuard guard(ordinal_);
+        const DeviceGuard guard(ends_[static_cast<std::size_t>(device)].ordinal);
         auto* const queue = static_cast<cudaStream_t>(stream);
         cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue), "cudaMemcpyAsync");
         cuda_check(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
@@ -120,21 +105,58 @@ public:
 
     void give_up() noexcept override
     {
-        if (communicator_ != nullptr) {
-            const DeviceGuard guard(ordinal_);
-            abort(communicator_);
+        for (End& end : ends_) {
+            if (end.communicator != nullptr) {
+                const DeviceGuard guard(end.ordinal);
+                abort(end.communicator);
+            }
         }
     }
-    bool usable() const noexcept override { return communicator_ != nullptr; }
+    bool usable() const noexcept override { return ends_.front().communicator != nullptr; }
 
     /// From now on calls wait by that function; empty: for ever.
     void wait_with(std::function<void(const std::function<bool()>&, const char*)> wait) { wait_ = std::move(wait); }
 
 private:
-    /// So much may be begun that is not done, at most. What would be queued behind more might fill the GPU's queue,
-    /// where the host waits and does not look whether a process is lost.
+    /// So much may be begun that is not done, at most. What would be queued behind more might fill a GPU's queue, where
+    /// the host waits and does not look whether a process is lost.
     static constexpr std::uint64_t most_under_way = 16;
 
+    struct End {
+        int ordinal = 0;
+        ncclComm_t communicator = nullptr;
+        std::array<cudaEvent_t, most_under_way> done{};  ///< in turn
+    };
+
+    void connect(const DeviceLinkOptions& options, const ncclUniqueId& id, std::vector<ncclComm_t>& first)
+    {
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 0;
+        ncclConfig_t of_calls = NCCL_CONFIG_INITIALIZER;
+        of_calls.blocking = 1;
+        // All of them first: each is made once the others are being made as well.
+        for (std::size_t i = 0; i < ends_.size(); ++i) {
+            const DeviceGuard guard(ends_[i].ordinal);
+            for (cudaEvent_t& event : ends_[i].done) {
+                cuda_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+            }
+            nccl_check(nccl().ncclCommInitRankConfig(&first[i], options.size, id, options.first + static_cast<int>(i),
+                                                     &config),
+                       "ncclCommInitRankConfig");
+        }
+        for (const ncclComm_t communicator : first) {
+            wait_for_nccl(communicator, "ncclCommInitRankConfig");
+        }
+        for (std::size_t i = 0; i < ends_.size(); ++i) {
+            const DeviceGuard guard(ends_[i].ordinal);
+            nccl_check(nccl().ncclCommSplit(first[i], 0, options.first + static_cast<int>(i), &ends_[i].communicator,
+                                            &of_calls),
+                       "ncclCommSplit");
+        }
+        for (const ncclComm_t communicator : first) {
+            wait_for_nccl(communicator, "ncclCommSplit");
+        }
+    }
     template <class F>
     void or_give_up(const F& f)
     {
@@ -151,11 +173,20 @@ private:
     void close() noexcept
     {
         give_up();
-        const DeviceGuard guard(ordinal_);
-        for (cudaEvent_t& event : done_) {
-            if (event != nullptr) {
-                (void)cudaEventDestroy(std::exchange(event, nullptr));
+        for (End& end : ends_) {
+            const DeviceGuard guard(end.ordinal);
+            for (cudaEvent_t& event : end.done) {
+                if (event != nullptr) {
+                    (void)cudaEventDestroy(std::exchange(event, nullptr));
+                }
             }
+        }
+    }
+    void abort_all(std::vector<ncclComm_t>& communicators) const noexcept
+    {
+        for (std::size_t i = 0; i < communicators.size(); ++i) {
+            const DeviceGuard guard(ends_[i].ordinal);
+            abort(communicators[i]);
         }
     }
     static void abort(ncclComm_t& communicator) noexcept
@@ -187,17 +218,34 @@ private:
     {
         wait_for([&] { return check_communicator(communicator, call) == ncclSuccess; }, call);
     }
-    /// NCCL_COMM_BLOCKING=0 in the environment makes all communicators such that a call is on the stream later.
-    void until_queued(ncclResult_t status, const char* call) const
+    /// What f(number of a GPU, what each call's result goes to) calls for all of them, as one: one thread would wait
+    /// for itself otherwise.
+    template <class F>
+    void queue_all(const char* calls, const F& f) const
     {
-        nccl_check(status, call);
-        if (status == ncclInProgress) {
-            wait_for_nccl(communicator_, call);
+        nccl_check(nccl().ncclGroupStart(), "ncclGroupStart");
+        ncclResult_t status = ncclSuccess;
+        const auto note = [&](ncclResult_t of_call) {
+            status = status == ncclSuccess || status == ncclInProgress ? of_call : status;
+        };
+        for (std::size_t i = 0; i < ends_.size(); ++i) {
+            f(i, note);
+        }
+        note(nccl().ncclGroupEnd());
+        nccl_check(status, calls);
+        // NCCL_COMM_BLOCKING=0 in the environment makes all communicators such that a call is on the stream later.
+        for (std::size_t i = 0; status == ncclInProgress && i < ends_.size(); ++i) {
+            wait_for_nccl(ends_[i].communicator, calls);
         }
     }
-    void begun(cudaStream_t queue)
+    void begun(std::span<const DeviceArrays> devices)
     {
-        cuda_check(cudaEventRecord(done_[begun_ % most_under_way], queue), "cudaEventRecord");
+        for (std::size_t i = 0; i < ends_.size(); ++i) {
+            const DeviceGuard guard(ends_[i].ordinal);
+            cuda_check(
+                cudaEventRecord(ends_[i].done[begun_ % most_under_way], static_cast<cudaStream_t>(devices[i].stream)),
+                "cudaEventRecord");
+        }
         ++begun_;
     }
     void make_room() { wait_until_done(begun_ - std::min(begun_, most_under_way - 1)); }
@@ -206,15 +254,18 @@ private:
     {
         wait_for(
             [&] {
-                check_communicator(communicator_, "what NCCL brings");
-                while (ended_ < count && is_done(done_[ended_ % most_under_way])) {
+                for (const End& end : ends_) {
+                    check_communicator(end.communicator, "what NCCL brings");
+                }
+                const auto is_done = [&](const End& end) { return has_ended(end.done[ended_ % most_under_way]); };
+                while (ended_ < count && std::all_of(ends_.begin(), ends_.end(), is_done)) {
                     ++ended_;
                 }
                 return ended_ >= count;
             },
             "what goes from GPU to GPU");
     }
-    static bool is_done(cudaEvent_t event)
+    static bool has_ended(cudaEvent_t event)
     {
         const cudaError_t status = cudaEventQuery(event);
         if (status != cudaErrorNotReady) {
@@ -223,33 +274,55 @@ private:
         return status == cudaSuccess;
     }
 
-    const int ordinal_;
+    std::vector<End> ends_;  ///< of each GPU here
     std::function<void(const std::function<bool()>&, const char*)> wait_;
-    ncclComm_t communicator_ = nullptr;
-    std::array<cudaEvent_t, most_under_way> done_{};  ///< in turn
     std::uint64_t begun_ = 0;
     std::uint64_t ended_ = 0;  ///< of those that were begun, the first ones
 };
 
-/// Memory and a stream of the current GPU, for a test.
-struct TestRoom {
-    explicit TestRoom(std::size_t bytes)
+/// Memory and a stream of each GPU, for a test.
+class TestRoom {
+public:
+    TestRoom(const std::vector<int>& ordinals, std::size_t room_bytes) : ordinals_(ordinals)
     {
-        cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-        cuda_check(cudaMalloc(&memory, bytes), "cudaMalloc");
-    }
-    ~TestRoom()
-    {
-        (void)cudaFree(memory);
-        if (stream != nullptr) {
-            (void)cudaStreamDestroy(stream);
+        try {
+            for (const int ordinal : ordinals_) {
+                const DeviceGuard guard(ordinal);
+                DeviceArrays& there = devices_.emplace_back();
+                cudaStream_t stream = nullptr;
+                cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+                there.stream = stream;
+                void* memory = nullptr;
+                cuda_check(cudaMalloc(&memory, 2 * room_bytes), "cudaMalloc");
+                there.from = memory;
+                there.to = static_cast<std::byte*>(memory) + room_bytes;
+            }
+        } catch (...) {
+            free_all();
+            throw;
         }
     }
+    ~TestRoom() { free_all(); }
     TestRoom(const TestRoom&) = delete;
     TestRoom& operator=(const TestRoom&) = delete;
 
-    void* memory = nullptr;
-    cudaStream_t stream = nullptr;
+    /// Of each GPU, in whose memory there is room for as many bytes to come as go.
+    const std::vector<DeviceArrays>& devices() const { return devices_; }
+
+private:
+    void free_all() noexcept
+    {
+        for (std::size_t i = 0; i < devices_.size(); ++i) {
+            const DeviceGuard guard(ordinals_[i]);
+            (void)cudaFree(const_cast<void*>(devices_[i].from));
+            if (devices_[i].stream != nullptr) {
+                (void)cudaStreamDestroy(static_cast<cudaStream_t>(devices_[i].stream));
+            }
+        }
+    }
+
+    const std::vector<int> ordinals_;
+    std::vector<DeviceArrays> devices_;
 };
 
 std::byte test_byte(int from, int to, std::size_t at)
@@ -257,58 +330,74 @@ std::byte test_byte(int from, int to, std::size_t at)
     return static_cast<std::byte>(31 * from + 17 * to + static_cast<int>(at % 251) + static_cast<int>(at / 251 % 7));
 }
 
-/// Messages of so many bytes between each two processes. \throws Error(device) if others arrive than were sent
-void test_messages(NcclLink& link, int rank, int size, std::int64_t bytes)
+void upload(NcclLink& link, int device, const DeviceArrays& there, const std::vector<std::byte>& bytes)
+{
+    link.copy(device, there.stream, const_cast<void*>(there.from), bytes.data(), bytes.size());
+}
+
+/// Messages of so many bytes between each two GPUs. \throws Error(device) if others arrive than were sent
+void test_messages(NcclLink& link, const std::vector<int>& ordinals, const DeviceLinkOptions& options,
+                   std::int64_t bytes)
 {
     const auto length = static_cast<std::size_t>(bytes);
-    const std::size_t half = static_cast<std::size_t>(size) * length;
-    const TestRoom room(2 * half);
-    std::vector<std::byte> host(2 * half);
-    std::vector<GhostNeighbour> others;
-    for (int other = 0; other < size; ++other) {
-        if (other == rank && size > 1) {
-            continue;
+    const std::size_t room_bytes = static_cast<std::size_t>(options.size) * length;
+    const TestRoom room(ordinals, room_bytes);
+    std::vector<LinkMessages> others(ordinals.size());
+    std::vector<std::byte> host(room_bytes);
+    for (std::size_t i = 0; i < ordinals.size(); ++i) {
+        const int own = options.first + static_cast<int>(i);
+        for (int other = 0; other < options.size; ++other) {
+            if (other == own && options.size > 1) {
+                continue;
+            }
+            others[i].push_back({other, other * bytes, bytes});
+            for (std::size_t at = 0; at < length; ++at) {
+                host[static_cast<std::size_t>(other) * length + at] = test_byte(own, other, at);
+            }
         }
-        others.push_back({other, other * bytes, bytes});
-        for (std::size_t i = 0; i < length; ++i) {
-            host[static_cast<std::size_t>(other) * length + i] = test_byte(rank, other, i);
-        }
+        upload(link, static_cast<int>(i), room.devices()[i], host);
     }
-    auto* const there = static_cast<std::byte*>(room.memory);
-    link.copy(room.stream, there, host.data(), host.size());
-    link.begin(room.stream, others, there, others, there + half, 1);
+    link.begin(room.devices(), others, others, 1);
     link.end();
-    link.copy(room.stream, host.data(), there, host.size());
-    for (const GhostNeighbour& other : others) {
-        const std::byte* const came = host.data() + half + static_cast<std::size_t>(other.first);
-        for (std::size_t i = 0; i < length; ++i) {
-            if (came[i] != test_byte(other.process, rank, i)) {
-                throw Error(ErrorCode::device, fmt::format("NCCL brought wrong data from process {}: byte {} of {}",
-                                                           other.process, i, length));
+    for (std::size_t i = 0; i < ordinals.size(); ++i) {
+        const DeviceArrays& there = room.devices()[i];
+        link.copy(static_cast<int>(i), there.stream, host.data(), there.to, room_bytes);
+        for (const GhostNeighbour& other : others[i]) {
+            const std::byte* const came = host.data() + static_cast<std::size_t>(other.first);
+            for (std::size_t at = 0; at < length; ++at) {
+                if (came[at] != test_byte(other.process, options.first + static_cast<int>(i), at)) {
+                    throw Error(ErrorCode::device, fmt::format("NCCL brought wrong data from GPU {}: byte {} of {}",
+                                                               other.process, at, length));
+                }
             }
         }
     }
 }
 
-/// A few numbers of each process. \throws Error(device) if others arrive than were sent
-void test_gathering(NcclLink& link, int rank, int size)
+/// A few numbers of each GPU. \throws Error(device) if others arrive than were sent
+void test_gathering(NcclLink& link, const std::vector<int>& ordinals, const DeviceLinkOptions& options)
 {
     constexpr std::size_t length = 64;
-    const TestRoom room(static_cast<std::size_t>(size + 1) * length);
-    auto* const there = static_cast<std::byte*>(room.memory);
-    std::vector<std::byte> own(length);
-    for (std::size_t i = 0; i < length; ++i) {
-        own[i] = test_byte(rank, 0, i);
+    const std::size_t room_bytes = static_cast<std::size_t>(options.size) * length;
+    const TestRoom room(ordinals, room_bytes);
+    for (std::size_t i = 0; i < ordinals.size(); ++i) {
+        std::vector<std::byte> own(length);
+        for (std::size_t at = 0; at < length; ++at) {
+            own[at] = test_byte(options.first + static_cast<int>(i), 0, at);
+        }
+        upload(link, static_cast<int>(i), room.devices()[i], own);
     }
-    std::vector<std::byte> all(static_cast<std::size_t>(size) * length);
-    link.copy(room.stream, there, own.data(), length);
-    link.gather(room.stream, there, there + length, length);
+    link.gather(room.devices(), length);
     link.end();
-    link.copy(room.stream, all.data(), there + length, all.size());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        const int from = static_cast<int>(i / length);
-        if (all[i] != test_byte(from, 0, i % length)) {
-            throw Error(ErrorCode::device, fmt::format("NCCL gathered wrong data from process {}", from));
+    std::vector<std::byte> all(room_bytes);
+    for (std::size_t i = 0; i < ordinals.size(); ++i) {
+        const DeviceArrays& there = room.devices()[i];
+        link.copy(static_cast<int>(i), there.stream, all.data(), there.to, room_bytes);
+        for (std::size_t at = 0; at < room_bytes; ++at) {
+            const int from = static_cast<int>(at / length);
+            if (all[at] != test_byte(from, 0, at % length)) {
+                throw Error(ErrorCode::device, fmt::format("NCCL gathered wrong data from GPU {}", from));
+            }
         }
     }
 }
@@ -322,7 +411,8 @@ struct Connecting {
 };
 
 /// \throws Error(device), what DeviceLinkOptions::wait throws
-void test_link(const std::shared_ptr<NcclLink>& link, int ordinal, const DeviceLinkOptions& options)
+void test_link(const std::shared_ptr<NcclLink>& link, const std::vector<int>& ordinals,
+               const DeviceLinkOptions& options)
 {
     const auto state = std::make_shared<Connecting>();
     link->wait_with([state](const std::function<bool()>& done, const char* what) {
@@ -333,16 +423,15 @@ void test_link(const std::shared_ptr<NcclLink>& link, int ordinal, const DeviceL
             std::this_thread::yield();
         }
     });
-    std::thread tests([state, link, ordinal, rank = options.rank, size = options.size] {
+    std::thread tests([state, link, ordinals, options] {
         try {
-            const DeviceGuard guard(ordinal);
             constexpr std::int64_t short_message = 48;
             constexpr std::int64_t long_message = std::int64_t{1} << 20;
             constexpr std::int64_t all_messages = std::int64_t{64} << 20;
-            for (const std::int64_t bytes : {short_message, std::min(long_message, all_messages / size)}) {
-                test_messages(*link, rank, size, bytes);
+            for (const std::int64_t bytes : {short_message, std::min(long_message, all_messages / options.size)}) {
+                test_messages(*link, ordinals, options, bytes);
             }
-            test_gathering(*link, rank, size);
+            test_gathering(*link, ordinals, options);
         } catch (...) {
             state->error = std::current_exception();
         }
@@ -378,10 +467,10 @@ std::vector<std::byte> make_nccl_link_id()
     return bytes;
 }
 
-std::shared_ptr<DeviceLink> connect_nccl_link(int ordinal, const DeviceLinkOptions& options)
+std::shared_ptr<DeviceLink> connect_nccl_link(const std::vector<int>& ordinals, const DeviceLinkOptions& options)
 {
-    auto link = std::make_shared<NcclLink>(ordinal, options);
-    test_link(link, ordinal, options);
+    auto link = std::make_shared<NcclLink>(ordinals, options);
+    test_link(link, ordinals, options);
     return link;
 }
 

@@ -7,12 +7,12 @@
 
 #include <rmsp/device_link.hpp>
 
-/// What <rmsp/device_link.hpp> declares, of the GPU with that number. Only builds with NCCL have the bodies.
+/// What <rmsp/device_link.hpp> declares, of GPUs with these numbers. Only builds with NCCL have the bodies.
 namespace rmsp::transport {
 
 /// \throws core::MissingLibrary
 std::string nccl_link_version();
 std::vector<std::byte> make_nccl_link_id();
-std::shared_ptr<DeviceLink> connect_nccl_link(int ordinal, const DeviceLinkOptions& options);
+std::shared_ptr<DeviceLink> connect_nccl_link(const std::vector<int>& ordinals, const DeviceLinkOptions& options);
 
 }  // namespace rmsp::transport
