@@ -112,6 +112,14 @@ TEST(Choice, StagedRowsByTheirLimits)
     EXPECT_FALSE(stages_rows({}, limits));
 }
 
+TEST(Choice, ReadsAheadByItsLimits)
+{
+    const SmallProducts limits{100, 50};
+    EXPECT_TRUE(reads_ahead(50, 300, 3, limits));
+    EXPECT_FALSE(reads_ahead(51, 300, 3, limits)) << "too many nonzeros";
+    EXPECT_FALSE(reads_ahead(50, 301, 3, limits)) << "too many threads";
+}
+
 RowVectorShape shape(double mean, double deviation, int width)
 {
     RowStatistics rows;

@@ -7,6 +7,7 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
 #include <kernels/spmv/csr_row_vector/policy.hpp>
+#include <kernels/spmv/csr_row_vector/read_ahead.cuh>
 #include <kernels/spmv/csr_row_vector/staged_rows.hpp>
 #include <kernels/spmv/spmv.hpp>
 
@@ -20,9 +21,11 @@ constexpr int vector_threads = 128;
 template <int Lanes, int Unroll, class T, class Offset>
 __global__ void __launch_bounds__(vector_threads)
     row_vector_kernel(std::int64_t rows, const Offset* __restrict__ row_ptr, const std::int32_t* __restrict__ col_idx,
-                      const T* __restrict__ values, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y)
+                      const T* __restrict__ values, ReadAhead ahead, T alpha, const T* __restrict__ x, T beta,
+                      T* __restrict__ y)
 {
     cuda::wait_for_kernel_before();
+    ask_for(ahead);
     const std::int64_t row = std::int64_t{blockIdx.x} * (vector_threads / Lanes) + threadIdx.x / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
     const bool active = row < rows;
@@ -77,11 +80,12 @@ __device__ __forceinline__ void load_if(bool there, const E* from, E* to)
 template <int Lanes, class T, class Offset>
 __global__ void __launch_bounds__(vector_threads)
     row_pairs_kernel(std::int64_t rows, const Offset* __restrict__ row_ptr, const std::int32_t* __restrict__ col_idx,
-                     const T* __restrict__ values, Offset odd_end, T alpha, const T* __restrict__ x, T beta,
-                     T* __restrict__ y)
+                     const T* __restrict__ values, Offset odd_end, ReadAhead ahead, T alpha, const T* __restrict__ x,
+                     T beta, T* __restrict__ y)
 {
     constexpr int unroll = 2 * row_vector_unroll;
     cuda::wait_for_kernel_before();
+    ask_for(ahead);
     const std::int64_t row = std::int64_t{blockIdx.x} * (vector_threads / Lanes) + threadIdx.x / Lanes;
     const int lane = static_cast<int>(threadIdx.x) % Lanes;
     const bool active = row < rows;
@@ -152,20 +156,19 @@ public:
         if (first >= end) {
             return;
         }
-        const auto stream = static_cast<cudaStream_t>(context.stream);
         switch (shape_.lanes) {
             case 2:
-                return launch_steps<2>(first, end, alpha, x, beta, y, stream);
+                return launch_steps<2>(first, end, alpha, x, beta, y, context);
             case 4:
-                return launch_steps<4>(first, end, alpha, x, beta, y, stream);
+                return launch_steps<4>(first, end, alpha, x, beta, y, context);
             case 8:
-                return launch_steps<8>(first, end, alpha, x, beta, y, stream);
+                return launch_steps<8>(first, end, alpha, x, beta, y, context);
             case 16:
-                return launch_steps<16>(first, end, alpha, x, beta, y, stream);
+                return launch_steps<16>(first, end, alpha, x, beta, y, context);
             default:
                 return shape_.width == 1
-                           ? launch<32, 1, row_vector_unroll>(first, end, alpha, x, beta, y, stream)
-                           : launch<32, row_vector_width<T>, row_vector_unroll>(first, end, alpha, x, beta, y, stream);
+                           ? launch<32, 1, row_vector_unroll>(first, end, alpha, x, beta, y, context)
+                           : launch<32, row_vector_width<T>, row_vector_unroll>(first, end, alpha, x, beta, y, context);
         }
     }
 
@@ -178,32 +181,36 @@ private:
 
     template <int Lanes>
     void launch_steps(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
-                      cudaStream_t stream) const
+                      const Context& context) const
     {
         constexpr int width = row_vector_width<T>;
         // Pairs are loaded in steps of one length.
         if constexpr (width == 1) {
             if (shape_.unroll > row_vector_unroll) {
-                return launch<Lanes, 1, 2 * row_vector_unroll>(first, end, alpha, x, beta, y, stream);
+                return launch<Lanes, 1, 2 * row_vector_unroll>(first, end, alpha, x, beta, y, context);
             }
         }
-        launch<Lanes, width, row_vector_unroll>(first, end, alpha, x, beta, y, stream);
+        launch<Lanes, width, row_vector_unroll>(first, end, alpha, x, beta, y, context);
     }
 
     template <int Lanes, int Width, int Unroll>
-    void launch(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y, cudaStream_t stream) const
+    void launch(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y, const Context& context) const
     {
         const std::int64_t rows = end - first;
         const dim3 blocks(static_cast<unsigned>(blocks_for(rows)));
+        const ReadAhead ahead = rows == shard_.rows
+                                    ? read_ahead(shard_, x, blocks_for(rows) * vector_threads, context.compute_units)
+                                    : ReadAhead{};
+        const auto stream = static_cast<cudaStream_t>(context.stream);
         if constexpr (Width == 2) {
             const auto odd_end = static_cast<Offset>(shard_.nnz % 2 != 0 ? shard_.nnz : -1);
             cuda::launch_early("launch of csr-row-vector", row_pairs_kernel<Lanes, T, Offset>, blocks, vector_threads,
-                               stream, rows, row_ptr_ + first, shard_.col_idx, shard_.values, odd_end, alpha, x, beta,
-                               y + first);
+                               stream, rows, row_ptr_ + first, shard_.col_idx, shard_.values, odd_end, ahead, alpha, x,
+                               beta, y + first);
         } else {
             cuda::launch_early("launch of csr-row-vector", row_vector_kernel<Lanes, Unroll, T, Offset>, blocks,
-                               vector_threads, stream, rows, row_ptr_ + first, shard_.col_idx, shard_.values, alpha, x,
-                               beta, y + first);
+                               vector_threads, stream, rows, row_ptr_ + first, shard_.col_idx, shard_.values, ahead,
+                               alpha, x, beta, y + first);
         }
     }
 

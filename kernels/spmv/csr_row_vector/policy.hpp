@@ -50,6 +50,22 @@ constexpr bool stages_rows(const RowStatistics& rows, const StagedRows& limits =
 template <class T>
 inline constexpr int row_vector_width = sizeof(T) == sizeof(float) ? 2 : 1;
 
+inline constexpr std::int64_t line_bytes = 128;
+
+/// Where csr-row-vector asks for all that it reads as it begins.
+struct SmallProducts {
+    std::int64_t threads_per_multiprocessor = 1024;  ///< which run at once, whatever registers they take
+    std::int64_t most_nonzeros = 1'000'000;          ///< more keep the memory busy
+    bool operator==(const SmallProducts&) const = default;
+};
+inline constexpr SmallProducts small_products{};
+
+constexpr bool reads_ahead(std::int64_t nnz, std::int64_t threads, int compute_units,
+                           const SmallProducts& limits = small_products)
+{
+    return nnz <= limits.most_nonzeros && threads <= limits.threads_per_multiprocessor * compute_units;
+}
+
 /// How csr-row-vector multiplies a row.
 struct RowVectorShape {
     int lanes = 32;
