@@ -3,6 +3,7 @@
 /// beyond those of a report is in docs/report.md.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <string>
@@ -33,6 +34,7 @@ struct Options {
     std::vector<std::string> sets;
     std::int64_t iterations = 40;
     std::int64_t warmup = 10;
+    double kernel_seconds = 1;
     std::int64_t preparations = 5;
     double limit_gbs = 0;
     double seconds = 0;
@@ -231,8 +233,8 @@ private:
     /// Of one of many applies that are asked for one after the other without waiting, by the wall clock: the least of
     /// three rounds.
     template <class T>
-    double queued_us(rmsp::Runtime& runtime, rmsp::DistributedMatrix<T>& matrix,
-                     const rmsp::HostVector<T>& x_entries) const
+    double queued_us(rmsp::Runtime& runtime, rmsp::DistributedMatrix<T>& matrix, const rmsp::HostVector<T>& x_entries,
+                     std::int64_t applies) const
     {
         auto x = matrix.make_x(rmsp::Layout::replicated);
         auto y = matrix.make_y();
@@ -240,11 +242,11 @@ private:
         double least = std::numeric_limits<double>::infinity();
         for (int round = 0; round < 3; ++round) {
             const auto begin = Clock::now();
-            for (std::int64_t i = 0; i < 5 * options_.iterations; ++i) {
+            for (std::int64_t i = 0; i < applies; ++i) {
                 static_cast<void>(matrix.apply_async(T{1}, x, T{0}, y));
             }
             runtime.synchronize();
-            least = std::min(least, seconds_since(begin) * 1e6 / static_cast<double>(5 * options_.iterations));
+            least = std::min(least, seconds_since(begin) * 1e6 / static_cast<double>(applies));
         }
         return least;
     }
@@ -277,16 +279,30 @@ private:
                                  : which == "rows"                      ? Distributed::Vectors::rows
                                  : which == "kernel-order"              ? Distributed::Vectors::kernel_order
                                                                         : Distributed::Vectors::replicated;
+            // Some kernels take a thousand times as long as others on rows that they are not for. Not asked of `auto`,
+            // whose first products are its race.
+            double seconds = 0;
+            if (kernel != "auto") {
+                distributed.measure(vectors, 0, 1, T{1}, x.data(), T{0}, nullptr, y.data(), Distributed::Caches::warm);
+                seconds = distributed.report().measurements.back().median_seconds;
+            }
+            const auto affordable = [&](std::int64_t most) {
+                return seconds * static_cast<double>(most) <= options_.kernel_seconds
+                           ? most
+                           : std::max<std::int64_t>(3, std::llround(options_.kernel_seconds / seconds));
+            };
             // A race is decided as the first of them is measured.
             for (const std::string& cache : options_.caches) {
-                distributed.measure(vectors, options_.warmup, options_.iterations, T{1}, x.data(), T{0}, nullptr,
-                                    y.data(), cache == "cold" ? Distributed::Caches::cold : Distributed::Caches::warm);
+                distributed.measure(vectors, std::min(options_.warmup, affordable(options_.iterations)),
+                                    affordable(options_.iterations), T{1}, x.data(), T{0}, nullptr, y.data(),
+                                    cache == "cold" ? Distributed::Caches::cold : Distributed::Caches::warm);
                 rmsp::Report report = distributed.report();
                 report.verification =
                     rmsp::verify_spmv<T>(a.view(), T{1}, x.data(), T{0}, nullptr, y.data(), options.values);
                 add(name + '/' + cache, report, matrix, devices, kernel, prepared);
                 if (options_.queued && cache == "warm" && which == "replicated") {
-                    benchmarks_.back()["queued_us"] = queued_us(runtime, distributed, x);
+                    benchmarks_.back()["queued_us"] =
+                        queued_us(runtime, distributed, x, affordable(5 * options_.iterations));
                 }
             }
         } catch (const rmsp::Error& e) {
@@ -396,6 +412,8 @@ int main(int argc, char** argv)
     app.add_option("--set", options.sets, "key=value of the configuration; may be repeated")->allow_extra_args(false);
     app.add_option("--iterations", options.iterations, "timed applies");
     app.add_option("--warmup", options.warmup, "applies before them");
+    app.add_option("--kernel-seconds", options.kernel_seconds,
+                   "fewer of both, three at least, for a named kernel whose applies would take longer than this");
     app.add_option("--preparations", options.preparations,
                    "times that a matrix is made ready, at most; large ones three times or once");
     app.add_option("--limit", options.limit_gbs, "bandwidth limit of a device in GB/s; 0: measured");
