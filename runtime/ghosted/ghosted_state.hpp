@@ -21,9 +21,9 @@ namespace rmsp::detail {
 
 /// What one device has for exchanges.
 struct GhostedPart {
-    engine::PinnedBuffer
-        numbers;             ///< of the first device: all that is sent, then all ghosts; empty: they are on devices
-    void* side = nullptr;    ///< its stream beside the product, for the exchange
+    /// Of the first device: all that is sent, then all ghosts. Empty: they are in memory of the devices.
+    engine::PinnedBuffer numbers;
+    void* side = nullptr;    ///< the stream beside the product, of which the first worker asks for the exchange
     std::size_t copied = 0;  ///< entries on the device that are copied there
     std::unique_ptr<engine::Event> begun;          ///< x is there; each event is made when it is needed
     std::unique_ptr<engine::Event> gone;           ///< what is sent is there
@@ -36,7 +36,7 @@ template <class T>
 struct GhostedEntries {
     std::size_t count = 0;
     T* data = nullptr;  ///< in host memory that the devices copy directly
-    /// Has them on the devices; null: they are there.
+    /// Has them in memory of the devices; null: they are in `data`.
     std::shared_ptr<VectorState<T>> vector;
 
     bool empty() const noexcept { return count == 0; }
