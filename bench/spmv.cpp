@@ -3,7 +3,6 @@
 /// beyond those of a report is in docs/report.md.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <string>
@@ -283,13 +282,14 @@ private:
             // whose first products are its race.
             double seconds = 0;
             if (kernel != "auto") {
-                distributed.measure(vectors, 0, 1, T{1}, x.data(), T{0}, nullptr, y.data(), Distributed::Caches::warm);
+                // The first one loads what the others have.
+                distributed.measure(vectors, 1, 1, T{1}, x.data(), T{0}, nullptr, y.data(), Distributed::Caches::warm);
                 seconds = distributed.report().measurements.back().median_seconds;
             }
             const auto affordable = [&](std::int64_t most) {
-                return seconds * static_cast<double>(most) <= options_.kernel_seconds
-                           ? most
-                           : std::max<std::int64_t>(3, std::llround(options_.kernel_seconds / seconds));
+                constexpr double least = 3;
+                const double count = std::max(least, options_.kernel_seconds / seconds);
+                return count < static_cast<double>(most) ? static_cast<std::int64_t>(count) : most;
             };
             // A race is decided as the first of them is measured.
             for (const std::string& cache : options_.caches) {

@@ -224,9 +224,28 @@ DevicePlaces DeviceExchange::place(std::span<const int> sent, std::span<const in
     of_devices.end();
     of_devices.begin(in_link(ghosts).data(), goes_to.data(), true);
     of_devices.end();
-    sent_ = {{sent.begin(), sent.end()}, place_entries(sent, goes_to, devices)};
-    ghosts_ = {{ghosts.begin(), ghosts.end()}, place_entries(ghosts, sent_from, devices)};
-    return {sent_.linked.places, ghosts_.linked.places};
+    DevicePlaces places;
+    sent_ = side_of(sent, goes_to, devices, places.sent);
+    ghosts_ = side_of(ghosts, sent_from, devices, places.ghosts);
+    return places;
+}
+
+DeviceExchange::Side DeviceExchange::side_of(std::span<const int> here, std::span<const int> there, int devices,
+                                             std::vector<std::int64_t>& places)
+{
+    LinkedEntries entries = place_entries(here, there, devices);
+    Side side{std::move(entries.messages), {0}, {}};
+    for (const LinkMessages& of_gpu : side.messages) {
+        side.first.push_back(
+            side.first.back() +
+            (of_gpu.empty() ? 0 : static_cast<std::size_t>(of_gpu.back().first + of_gpu.back().count)));
+    }
+    for (std::size_t i = 0; i < here.size(); ++i) {
+        side.place.push_back(side.first[static_cast<std::size_t>(here[i])] +
+                             static_cast<std::size_t>(entries.places[i]));
+    }
+    places = std::move(entries.places);
+    return side;
 }
 
 void DeviceExchange::begin(const void*, void*, bool)
@@ -238,18 +257,22 @@ void DeviceExchange::begin_on(std::span<const DeviceArrays> devices, bool backwa
 {
     const Side& from = backwards ? sent_ : ghosts_;
     const Side& to = backwards ? ghosts_ : sent_;
-    bytes_sent_ += static_cast<std::int64_t>(to.device_of.size() * entry_bytes_);
+    bytes_sent_ += static_cast<std::int64_t>(to.place.size() * entry_bytes_);
     by_messages_ = !link_->usable();
     if (!by_messages_) {
         (void)processes_->next_tag();  // an exchange as any other, which the processes count
         processes_->set_linking(true);
-        link_->begin(devices, to.linked.messages, from.linked.messages, entry_bytes_);
+        link_->begin(devices, to.messages, from.messages, entry_bytes_);
         return;
     }
     devices_.assign(devices.begin(), devices.end());
     backwards_ = backwards;
-    copy_to_host(to, out_);
-    in_.resize(from.device_of.size() * entry_bytes_);
+    copy_from_devices(to);
+    out_.resize(staged_.size());
+    for (std::size_t i = 0; i < to.place.size(); ++i) {
+        std::memcpy(&out_[i * entry_bytes_], &staged_[to.place[i] * entry_bytes_], entry_bytes_);
+    }
+    in_.resize(from.place.size() * entry_bytes_);
     messages_.begin(out_.data(), in_.data(), backwards);
 }
 
@@ -260,48 +283,30 @@ void DeviceExchange::end()
         return;
     }
     messages_.end();
-    copy_to_devices(backwards_ ? sent_ : ghosts_, in_);
+    const Side& from = backwards_ ? sent_ : ghosts_;
+    staged_.resize(in_.size());
+    for (std::size_t i = 0; i < from.place.size(); ++i) {
+        std::memcpy(&staged_[from.place[i] * entry_bytes_], &in_[i * entry_bytes_], entry_bytes_);
+    }
+    copy_to_devices(from);
 }
 
-template <class F>
-void DeviceExchange::for_each_of(const Side& side, std::size_t device, const F& f)
+void DeviceExchange::copy_from_devices(const Side& side)
 {
-    for (std::size_t i = 0; i < side.device_of.size(); ++i) {
-        if (static_cast<std::size_t>(side.device_of[i]) == device) {
-            f(i, static_cast<std::size_t>(side.linked.places[i]));
-        }
+    staged_.resize(side.first.back() * entry_bytes_);
+    for (std::size_t device = 0; device < devices_.size(); ++device) {
+        link_->copy(static_cast<int>(device), devices_[device].stream,
+                    staged_.data() + side.first[device] * entry_bytes_, devices_[device].from,
+                    (side.first[device + 1] - side.first[device]) * entry_bytes_);
     }
 }
 
-std::size_t DeviceExchange::bytes_of(const Side& side, std::size_t device) const
+void DeviceExchange::copy_to_devices(const Side& side)
 {
-    const LinkMessages& messages = side.linked.messages[device];
-    return messages.empty() ? 0
-                            : static_cast<std::size_t>(messages.back().first + messages.back().count) * entry_bytes_;
-}
-
-void DeviceExchange::copy_to_host(const Side& side, std::vector<std::byte>& all)
-{
-    all.resize(side.device_of.size() * entry_bytes_);
-    std::vector<std::byte> part;
     for (std::size_t device = 0; device < devices_.size(); ++device) {
-        part.resize(bytes_of(side, device));
-        link_->copy(static_cast<int>(device), devices_[device].stream, part.data(), devices_[device].from, part.size());
-        for_each_of(side, device, [&](std::size_t entry, std::size_t place) {
-            std::memcpy(all.data() + entry * entry_bytes_, part.data() + place * entry_bytes_, entry_bytes_);
-        });
-    }
-}
-
-void DeviceExchange::copy_to_devices(const Side& side, const std::vector<std::byte>& all)
-{
-    std::vector<std::byte> part;
-    for (std::size_t device = 0; device < devices_.size(); ++device) {
-        part.resize(bytes_of(side, device));
-        for_each_of(side, device, [&](std::size_t entry, std::size_t place) {
-            std::memcpy(part.data() + place * entry_bytes_, all.data() + entry * entry_bytes_, entry_bytes_);
-        });
-        link_->copy(static_cast<int>(device), devices_[device].stream, devices_[device].to, part.data(), part.size());
+        link_->copy(static_cast<int>(device), devices_[device].stream, devices_[device].to,
+                    staged_.data() + side.first[device] * entry_bytes_,
+                    (side.first[device + 1] - side.first[device]) * entry_bytes_);
     }
 }
 

@@ -55,18 +55,18 @@ public:
     void end() override;
 
 private:
-    /// Entries, and on which of this process's GPUs each is.
+    /// Entries that leave, or arrive.
     struct Side {
-        std::vector<int> device_of;
-        LinkedEntries linked;
+        std::vector<LinkMessages> messages;  ///< of each GPU here
+        std::vector<std::size_t> first;      ///< of each GPU, and all: its array, where these lie one behind the other
+        std::vector<std::size_t> place;      ///< of each entry, there
     };
-    /// Copies the entries of all GPUs from there to host memory, in the order of messages, or back.
-    void copy_to_host(const Side& side, std::vector<std::byte>& all);
-    void copy_to_devices(const Side& side, const std::vector<std::byte>& all);
-    /// Calls f(number of entry, its place in the array there) for those of a GPU.
-    template <class F>
-    static void for_each_of(const Side& side, std::size_t device, const F& f);
-    std::size_t bytes_of(const Side& side, std::size_t device) const;
+    /// \param places  becomes LinkedEntries::places
+    static Side side_of(std::span<const int> here, std::span<const int> there, int devices,
+                        std::vector<std::int64_t>& places);
+    /// Copies the arrays of all GPUs to `staged_`, or from there.
+    void copy_from_devices(const Side& side);
+    void copy_to_devices(const Side& side);
 
     const std::shared_ptr<DeviceLink> link_;
     const std::vector<Neighbour> receives_;
@@ -79,7 +79,8 @@ private:
     bool by_messages_ = false;
     bool backwards_ = false;
     std::vector<DeviceArrays> devices_;
-    std::vector<std::byte> out_;
+    std::vector<std::byte> staged_;  ///< what the GPUs have
+    std::vector<std::byte> out_;     ///< the same entries in the order of messages
     std::vector<std::byte> in_;
 };
 

@@ -17,13 +17,18 @@
 /// <rmsp/ghosted.hpp>.
 namespace rmsp {
 
-/// What one GPU exchanges with others: GhostNeighbour::process is the number of a GPU in a link.
-using LinkMessages = std::vector<GhostNeighbour>;
+/// What a GPU exchanges with another one: [first, first + count) of its array.
+struct LinkMessage {
+    int gpu = 0;  ///< number of the other one in the link
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+};
+using LinkMessages = std::vector<LinkMessage>;
 
-/// The GPUs of some processes: those of each process in turn are its *ends*, numbered through. All processes make the
-/// same calls in the same order; calls of one thread at a time, on any thread, whose current device they leave as it
-/// is. Spans have an element for each GPU of this process. What is begun is done in that order: a call on another
-/// stream of a GPU than the one before comes behind that one there, by an event.
+/// The GPUs of some processes, numbered through: those of each process in turn. All processes make the same calls in
+/// the same order; calls of one thread at a time, on any thread, whose current device they leave as it is. Spans have
+/// an element for each GPU of this process. What is begun is done in that order: a call on another stream of a GPU than
+/// the one before comes behind that one there, by an event.
 class DeviceLink {
 public:
     virtual ~DeviceLink() = default;

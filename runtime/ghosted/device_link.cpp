@@ -94,7 +94,7 @@ LinkedEntries place_entries(std::span<const int> here, std::span<const int> ther
         LinkMessages& messages = entries.messages[static_cast<std::size_t>(here[entry])];
         const std::int64_t place = messages.empty() ? 0 : messages.back().first + messages.back().count;
         entries.places[entry] = place;
-        if (messages.empty() || messages.back().process != there[entry]) {
+        if (messages.empty() || messages.back().gpu != there[entry]) {
             messages.push_back({there[entry], place, 0});
         }
         ++messages.back().count;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <iterator>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -12,6 +11,7 @@
 
 #include "core/caller_array.hpp"
 #include "runtime/ghosted/ghosted_state.hpp"
+#include "runtime/ghosted/place_on_devices.hpp"
 #include "runtime/ghosted/split_columns.hpp"
 #include "runtime/matrix/distribute_like.hpp"
 #include "runtime/matrix/products.hpp"
@@ -124,116 +124,6 @@ void list_rest_rows(GhostedState<T>& state, const std::vector<std::int64_t>& row
         .get();
 }
 
-/// Entries that are exchanged: own columns whose entries leave or are copied, and how they and the columns of `rest`
-/// are cut. Empty slices: the entries are in host memory.
-struct Exchanged {
-    std::vector<std::int64_t> picked;
-    std::vector<std::int64_t> pick_slices;
-    std::vector<std::int64_t> rest_slices;
-};
-
-std::vector<std::int64_t> slices_of(const std::vector<std::int64_t>& some, const std::vector<std::int64_t>& more)
-{
-    std::vector<std::int64_t> slices{0};
-    for (std::size_t i = 0; i < some.size(); ++i) {
-        slices.push_back(slices.back() + some[i] + more[i]);
-    }
-    return slices;
-}
-
-/// How many entries each device has. \throws Error(usage) unless each has a place below that
-std::vector<std::int64_t> counts_of(const std::vector<int>& devices_of, const std::vector<std::int64_t>& places,
-                                    std::size_t devices)
-{
-    std::vector<std::int64_t> counts(devices);
-    for (const int device : devices_of) {
-        ++counts[static_cast<std::size_t>(device)];
-    }
-    if (places.size() != devices_of.size()) {
-        throw Error(ErrorCode::usage, fmt::format("an exchange has placed {} entries on the devices; there are {}",
-                                                  places.size(), devices_of.size()));
-    }
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        const std::int64_t count = counts[static_cast<std::size_t>(devices_of[i])];
-        if (places[i] < 0 || places[i] >= count) {
-            throw Error(ErrorCode::usage,
-                        fmt::format("an exchange has placed entry {} at {}; its device has {}", i, places[i], count));
-        }
-    }
-    return counts;
-}
-
-/// Leaves each entry that is sent or copied on its device, and brings each ghost to the first one whose rows have it:
-/// from there to others it goes as between the devices of any product. The columns of `rest` are numbered anew.
-/// \param rest_first_rows  where the devices' rows of `rest` begin
-template <class T>
-Exchanged place_on_devices(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T>& split,
-                           const std::vector<std::int64_t>& rest_first_rows,
-                           const std::vector<std::int64_t>& column_slices)
-{
-    const std::size_t devices = column_slices.size() - 1;
-    const auto owner = [&](std::int64_t column) {
-        return static_cast<int>(std::upper_bound(column_slices.begin(), column_slices.end(), column) -
-                                column_slices.begin()) -
-               1;
-    };
-    std::vector<int> of_sent(rows.sent.size());
-    std::transform(rows.sent.begin(), rows.sent.end(), of_sent.begin(), owner);
-    const std::size_t ghosts = static_cast<std::size_t>(split.rest.cols) - split.copied.size();
-    std::vector<int> of_ghosts(ghosts, -1);
-    split.rest.view().col_idx.visit([&](const auto* columns) {
-        for (std::size_t device = 0; split.rest.cols > 0 && device < devices; ++device) {
-            for (std::int64_t k = split.rest.row_ptr[static_cast<std::size_t>(rest_first_rows[device])];
-                 k < split.rest.row_ptr[static_cast<std::size_t>(rest_first_rows[device + 1])]; ++k) {
-                const auto column = static_cast<std::size_t>(columns[k]);
-                if (column < ghosts && of_ghosts[column] < 0) {
-                    of_ghosts[column] = static_cast<int>(device);
-                }
-            }
-        }
-    });
-    std::replace(of_ghosts.begin(), of_ghosts.end(), -1, 0);  // that no row has
-    const DevicePlaces places = rows.exchange->place(of_sent, of_ghosts, static_cast<int>(devices));
-
-    const std::vector<std::int64_t> sent = counts_of(of_sent, places.sent, devices);
-    const std::vector<std::int64_t> came = counts_of(of_ghosts, places.ghosts, devices);
-    std::vector<std::int64_t> copied(devices);
-    for (const std::int64_t column : split.copied) {
-        ++copied[static_cast<std::size_t>(owner(column))];
-    }
-    Exchanged out{{}, slices_of(sent, copied), slices_of(came, copied)};
-    out.picked.resize(static_cast<std::size_t>(out.pick_slices.back()));
-    std::vector<std::int64_t> number(static_cast<std::size_t>(split.rest.cols));  // of each column of `rest`
-    for (std::size_t i = 0; i < of_sent.size(); ++i) {
-        const auto device = static_cast<std::size_t>(of_sent[i]);
-        out.picked[static_cast<std::size_t>(out.pick_slices[device] + places.sent[i])] = rows.sent[i];
-    }
-    for (std::size_t i = 0; i < ghosts; ++i) {
-        number[i] = out.rest_slices[static_cast<std::size_t>(of_ghosts[i])] + places.ghosts[i];
-    }
-    // Behind the others on each device; `copied` rises, as their devices do.
-    std::vector<std::int64_t> next(devices);
-    for (std::size_t i = 0; i < split.copied.size(); ++i) {
-        const auto device = static_cast<std::size_t>(owner(split.copied[i]));
-        const std::int64_t place = next[device]++;
-        out.picked[static_cast<std::size_t>(out.pick_slices[device] + sent[device] + place)] = split.copied[i];
-        number[ghosts + i] = out.rest_slices[device] + came[device] + place;
-    }
-    for (std::size_t device = 0; device < devices; ++device) {
-        state.parts->parts[device].copied = static_cast<std::size_t>(copied[device]);
-    }
-    state.ghost_of.resize(number.size());
-    for (std::size_t i = 0; i < number.size(); ++i) {
-        state.ghost_of[static_cast<std::size_t>(number[i])] = static_cast<std::int64_t>(i);
-    }
-    split.rest.col_idx.visit([&](auto& columns) {
-        for (auto& column : columns) {
-            column = static_cast<std::decay_t<decltype(column)>>(number[static_cast<std::size_t>(column)]);
-        }
-    });
-    return out;
-}
-
 /// All but the own columns, cut where these are.
 template <class T>
 void distribute_rest(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T>&& split)
@@ -251,20 +141,25 @@ void distribute_rest(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T
             row = std::lower_bound(split.rest_rows.begin(), split.rest_rows.end(), row) - split.rest_rows.begin();
         }
     }
-    Exchanged exchanged;
+    ghosted::Placed placed;
     if (on_devices) {
-        exchanged = place_on_devices(state, rows, split, first_rows, column_slices);
+        placed = ghosted::place_on_devices(*rows.exchange, rows.sent, split, first_rows, column_slices);
+        for (std::size_t device = 0; device < placed.copied.size(); ++device) {
+            state.parts->parts[device].copied = placed.copied[device];
+        }
+        state.arrays.resize(state.parts->parts.size());
+        state.ghost_of = std::move(placed.ghost_of);
     } else {
-        exchanged.picked = rows.sent;
-        exchanged.picked.insert(exchanged.picked.end(), split.copied.begin(), split.copied.end());
+        placed.picked = rows.sent;
+        placed.picked.insert(placed.picked.end(), split.copied.begin(), split.copied.end());
     }
-    const std::vector<std::int64_t>& picked = exchanged.picked;
+    const std::vector<std::int64_t>& picked = placed.picked;
     const auto count = static_cast<std::int64_t>(picked.size());
     const bool same_bits = own.options.determinism == Determinism::device_count;
     if (split.rest.cols > 0) {
-        state.rest = same_bits ? distribute_by_same_kernel(own, split.rest.view(), first_rows, exchanged.rest_slices)
+        state.rest = same_bits ? distribute_by_same_kernel(own, split.rest.view(), first_rows, placed.rest_slices)
                                : distributed::distribute_cut(own, split.rest.view(),
-                                                             {first_rows, exchanged.rest_slices, own.plan.devices},
+                                                             {first_rows, placed.rest_slices, own.plan.devices},
                                                              own.options.transposed);
     }
     if (count > 0) {
@@ -274,7 +169,7 @@ void distribute_rest(GhostedState<T>& state, const GhostedRows<T>& rows, Split<T
         }
         const HostVector<T> ones(picked.size(), T{1});
         const CsrView<T> pick{count, rows.own_cols, count, row_ptr.data(), picked.data(), ones.data()};
-        state.pick = distributed::distribute_cut(own, pick, {exchanged.pick_slices, column_slices, own.plan.devices},
+        state.pick = distributed::distribute_cut(own, pick, {placed.pick_slices, column_slices, own.plan.devices},
                                                  own.options.transposed);
     }
     make_room(state, picked.size(), static_cast<std::size_t>(split.rest.cols), on_devices);

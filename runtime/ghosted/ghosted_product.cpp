@@ -122,19 +122,14 @@ bool GhostedState<T>::works_beside(engine::Worker& worker, bool of_transpose) co
 template <class T>
 void GhostedState<T>::exchange_on_devices(engine::Worker& worker, engine::Rendezvous& meeting, bool of_transpose)
 {
-    parts->parts[static_cast<std::size_t>(worker.rank())].side = worker.side_stream().native();
-    meeting.arrive_and_wait();
-    if (worker.rank() != 0) {
-        return;
-    }
+    const auto rank = static_cast<std::size_t>(worker.rank());
     const auto& out = (of_transpose ? ghosts : sent).vector;
     const auto& in = (of_transpose ? sent : ghosts).vector;
-    std::vector<DeviceArrays> devices;
-    for (std::size_t rank = 0; rank < parts->parts.size(); ++rank) {
-        devices.push_back(
-            {parts->parts[rank].side, out ? out->slices[rank] : nullptr, in ? in->slices[rank] : nullptr});
+    arrays[rank] = {worker.side_stream().native(), out ? out->slices[rank] : nullptr, in ? in->slices[rank] : nullptr};
+    meeting.arrive_and_wait();
+    if (rank == 0) {
+        in_order = outside->exchange_on(*exchange, arrays, of_transpose);
     }
-    in_order = outside->exchange_on(*exchange, devices, of_transpose);
 }
 
 template <class T>

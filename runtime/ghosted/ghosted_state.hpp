@@ -23,8 +23,7 @@ namespace rmsp::detail {
 struct GhostedPart {
     /// Of the first device: all that is sent, then all ghosts. Empty: they are in memory of the devices.
     engine::PinnedBuffer numbers;
-    void* side = nullptr;    ///< the stream beside the product, of which the first worker asks for the exchange
-    std::size_t copied = 0;  ///< entries on the device that are copied there
+    std::size_t copied = 0;                        ///< entries on the device that are copied there
     std::unique_ptr<engine::Event> begun;          ///< x is there; each event is made when it is needed
     std::unique_ptr<engine::Event> gone;           ///< what is sent is there
     std::unique_ptr<engine::Event> came;           ///< so are the ghosts, and what was multiplied by them beside
@@ -69,6 +68,7 @@ struct GhostedState {
 
     /// Of each column of `rest`, which ghost it is; empty: the same.
     std::vector<std::int64_t> ghost_of;
+    std::vector<DeviceArrays> arrays;   ///< each worker's own, of which the first one begins the exchange
     bool in_order = false;              ///< the first worker's, between two meetings: exchange_on() said so
     std::vector<std::int64_t> in_rest;  ///< which of the caller's nonzeros, in their order, are in `rest`
     std::int64_t nnz = 0;

@@ -375,14 +375,11 @@ void ScalarsState::begin_gathering(const kernels::PassPlace& place, int from, bo
         stream.wait(*end.left);
     }
     end.gathered_from = from;
-    end.gathering = {stream.native(), place.left, place.left + kernels::most_pass_dots};
+    bank->gathering[static_cast<std::size_t>(worker.rank())] = {stream.native(), place.left,
+                                                                place.left + kernels::most_pass_dots};
     meeting.arrive_and_wait();
     if (worker.rank() == 0) {
-        std::vector<DeviceArrays> all;
-        for (const BankEnd& of_device : bank->ends) {
-            all.push_back(of_device.gathering);
-        }
-        outside->gather_on(all, kernels::most_pass_dots);
+        outside->gather_on(bank->gathering, kernels::most_pass_dots);
     }
     meeting.arrive_and_wait();
     if (splits) {

@@ -28,7 +28,6 @@ struct BankEnd {
     /// Two sets of sums that are added over the processes on the devices: its own, then those of all devices.
     kernels::DeviceArray<double> gathered;
     int gathered_from = 0;                 ///< so many devices
-    DeviceArrays gathering;                ///< what the first worker begins for it
     std::unique_ptr<engine::Event> left;   ///< its own are there, for a gathering beside other work,
     std::unique_ptr<engine::Event> there;  ///< which is done
     std::uint64_t sums = 0;                ///< since the bank was made, or a job failed: which set is used next
@@ -43,9 +42,13 @@ struct PassProgram {
 
 /// What the devices have, which is freed on their workers.
 struct Bank {
-    explicit Bank(int workers, int devices) : ends(static_cast<std::size_t>(workers)), hand_over(devices) {}
+    explicit Bank(int workers, int devices)
+        : ends(static_cast<std::size_t>(workers)), gathering(ends.size()), hand_over(devices)
+    {
+    }
 
     std::vector<BankEnd> ends;
+    std::vector<DeviceArrays> gathering;  ///< each worker's own, of which the first one begins to gather
     engine::PinnedBuffer progress;  ///< the first device's. A copy in its stream would cost more than stores that pass
                                     ///< over the link
     engine::PinnedBuffer left;      ///< two sets of the devices' sums,

@@ -43,14 +43,13 @@ public:
         };
         for (std::size_t i = 0; i < devices.size(); ++i) {
             const int own = processes_.rank() * devices_ + static_cast<int>(i);
-            for (const GhostNeighbour& other : from[i]) {
+            for (const LinkMessage& other : from[i]) {
                 MPI_Irecv(static_cast<std::byte*>(devices[i].to) + bytes(other.first), bytes(other.count), MPI_BYTE,
-                          other.process / devices_, tag(other.process, own), processes_.handle(),
-                          &requests_.emplace_back());
+                          other.gpu / devices_, tag(other.gpu, own), processes_.handle(), &requests_.emplace_back());
             }
-            for (const GhostNeighbour& other : to[i]) {
+            for (const LinkMessage& other : to[i]) {
                 MPI_Isend(static_cast<const std::byte*>(devices[i].from) + bytes(other.first), bytes(other.count),
-                          MPI_BYTE, other.process / devices_, tag(own, other.process), processes_.handle(),
+                          MPI_BYTE, other.gpu / devices_, tag(own, other.gpu), processes_.handle(),
                           &requests_.emplace_back());
             }
         }

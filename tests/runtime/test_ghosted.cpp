@@ -130,11 +130,10 @@ private:
         std::vector<LinkMessages> out;
         for (const LinkMessages& of_gpu : all) {
             LinkMessages& parts = out.emplace_back();
-            for (const GhostNeighbour& whole : of_gpu) {
+            for (const LinkMessage& whole : of_gpu) {
                 const std::int64_t third = whole.count / 3;
-                for (const GhostNeighbour& part :
-                     {GhostNeighbour{whole.process, whole.first, third},
-                      GhostNeighbour{whole.process, whole.first + third, whole.count - third}}) {
+                for (const LinkMessage& part : {LinkMessage{whole.gpu, whole.first, third},
+                                                LinkMessage{whole.gpu, whole.first + third, whole.count - third}}) {
                     if (part.count > 0) {
                         parts.push_back(part);
                     }

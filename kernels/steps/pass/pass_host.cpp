@@ -124,11 +124,11 @@ void add_sums_and_run(const Pass<T>& pass, const PassPlace& place, const double*
     for (int d = 0; d < pass.dots; ++d) {
         double sum = 0;
         for (int first = 0; first < devices; first += place.group) {
-            double of_group = sums[first * most_pass_dots + d];
-            for (int device = first + 1; device < first + place.group; ++device) {
+            double of_group = 0;
+            for (int device = first; device < first + place.group; ++device) {
                 of_group += sums[device * most_pass_dots + d];
             }
-            sum = first == 0 ? of_group : sum + of_group;
+            sum += of_group;
         }
         place.bank[pass.dot[d].into] = sum;
     }

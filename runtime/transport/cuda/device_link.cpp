@@ -65,13 +65,13 @@ public:
             queue_all("ncclSend and ncclRecv", [&](std::size_t i, const auto& call) {
                 const DeviceArrays& arrays = devices[i];
                 auto* const queue = static_cast<cudaStream_t>(arrays.stream);
-                for (const GhostNeighbour& other : from[i]) {
+                for (const LinkMessage& other : from[i]) {
                     call(nccl().ncclRecv(static_cast<std::byte*>(arrays.to) + bytes(other.first), bytes(other.count),
-                                         ncclChar, other.process, ends_[i].communicator, queue));
+                                         ncclChar, other.gpu, ends_[i].communicator, queue));
                 }
-                for (const GhostNeighbour& other : to[i]) {
+                for (const LinkMessage& other : to[i]) {
                     call(nccl().ncclSend(static_cast<const std::byte*>(arrays.from) + bytes(other.first),
-                                         bytes(other.count), ncclChar, other.process, ends_[i].communicator, queue));
+                                         bytes(other.count), ncclChar, other.gpu, ends_[i].communicator, queue));
                 }
             });
             begun(devices);
@@ -362,12 +362,12 @@ void test_messages(NcclLink& link, const std::vector<int>& ordinals, const Devic
     for (std::size_t i = 0; i < ordinals.size(); ++i) {
         const DeviceArrays& there = room.devices()[i];
         link.copy(static_cast<int>(i), there.stream, host.data(), there.to, room_bytes);
-        for (const GhostNeighbour& other : others[i]) {
+        for (const LinkMessage& other : others[i]) {
             const std::byte* const came = host.data() + static_cast<std::size_t>(other.first);
             for (std::size_t at = 0; at < length; ++at) {
-                if (came[at] != test_byte(other.process, options.first + static_cast<int>(i), at)) {
+                if (came[at] != test_byte(other.gpu, options.first + static_cast<int>(i), at)) {
                     throw Error(ErrorCode::device, fmt::format("NCCL brought wrong data from GPU {}: byte {} of {}",
-                                                               other.process, at, length));
+                                                               other.gpu, at, length));
                 }
             }
         }
