@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,12 +31,5 @@ private:
 
 /// FNV-1a of bytes, continued from `hash`: for names of files, and for whether they are whole.
 std::uint64_t fingerprint(std::string_view bytes, std::uint64_t hash = 0xcbf29ce484222325U) noexcept;
-
-/// The same over plain numbers.
-template <class T>
-std::uint64_t fingerprint(std::span<const T> values, std::uint64_t hash) noexcept
-{
-    return fingerprint(std::string_view(reinterpret_cast<const char*>(values.data()), values.size_bytes()), hash);
-}
 
 }  // namespace rmsp::engine

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
-#include <numeric>
 
 #include <kernels/steps/convert/convert.hpp>
 #include <kernels/steps/support/support.hpp>
@@ -28,23 +28,39 @@ kernels::IndexRange PartColumns::extent(const EntryRange& entries)
 
 std::vector<IndexView> PartColumns::ranges(std::span<const EntryRange> ranges)
 {
-    const std::int64_t count =
-        std::accumulate(ranges.begin(), ranges.end(), std::int64_t{0},
-                        [](std::int64_t sum, const EntryRange& range) { return sum + range.count; });
-    copy_.resize(static_cast<std::size_t>(count));
-    std::vector<engine::Download> downloads;
     std::vector<IndexView> out;
-    std::int32_t* to = copy_.data();
-    for (const EntryRange& range : ranges) {
-        out.emplace_back(static_cast<const std::int32_t*>(to));
-        if (range.count > 0) {
-            downloads.push_back(
-                {to, columns_ + (range.first - first_), static_cast<std::size_t>(range.count) * sizeof(std::int32_t)});
-        }
-        to += range.count;
+    const auto place_of = [this](const EntryRange& range) { return columns_ + (range.first - first_); };
+    if (worker_.device().shares_host_memory()) {
+        std::transform(ranges.begin(), ranges.end(), std::back_inserter(out),
+                       [&](const EntryRange& range) { return IndexView(place_of(range)); });
+        return out;
     }
-    worker_.device().download(worker_.stream(), downloads);
+    // Side by side on the device first: a transfer each takes longer than all that they bring.
+    constexpr std::size_t line = 16 / sizeof(std::int32_t);
+    std::vector<std::size_t> places;
+    std::size_t size = 0;
+    for (const EntryRange& range : ranges) {
+        const std::size_t from = reinterpret_cast<std::uintptr_t>(place_of(range)) / sizeof(std::int32_t) % line;
+        places.push_back((size + line - 1) / line * line + from);  // aligned as it is there
+        size = places.back() + static_cast<std::size_t>(range.count);
+    }
+    const kernels::Context context = worker_.context();
+    const kernels::DeviceArray<std::int32_t> there(*context.memory, size);
+    std::vector<kernels::CopyPart> parts;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+        parts.push_back({there.data() + places[i], place_of(ranges[i]),
+                         ranges[i].count * static_cast<std::int64_t>(sizeof(std::int32_t))});
+        if (parts.size() == kernels::most_copy_parts || i + 1 == ranges.size()) {
+            kernels::copy_parts(parts.data(), static_cast<int>(parts.size()), context);
+            parts.clear();
+        }
+    }
+    copy_.resize(size);
+    worker_.device().download(worker_.stream(), copy_.data(), there.data(), size * sizeof(std::int32_t));
     worker_.stream().synchronize();
+    std::transform(places.begin(), places.end(), std::back_inserter(out), [&](std::size_t place) {
+        return IndexView(static_cast<const std::int32_t*>(copy_.data() + place));
+    });
     return out;
 }
 

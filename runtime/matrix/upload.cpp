@@ -139,8 +139,8 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
     shard.part = plan.part;
     shard.owned.floats = options.values == StoredValues::floats;
     const std::int64_t nnz = shard.part.nnz();
-    // What comes from other devices stays in memory that need not be mapped anew, where that was.
-    kernels::Memory& memory = a.resident != nullptr ? *worker.context().memory : device;
+    // What was made on devices goes where such memory was freed before: to map it anew takes longer than to fill it.
+    kernels::Memory& memory = a.from_devices() ? *worker.context().memory : device;
     if (shard.part.start_flag) {
         shard.carry_nnz = end_of_first_row(a, shard.part) - shard.part.start_idx;
     }

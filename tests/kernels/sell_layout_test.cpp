@@ -63,8 +63,9 @@ TEST(SellLayout, SizesOfSlices)
     EXPECT_EQ(sized_slice(27, SliceCode::diagonal, true, 8), slice(54, 7, 0, 27, SliceCode::diagonal, true));
     EXPECT_EQ(sized_slice(7, SliceCode::masked, false, 8), slice(14, 2, 0, 7, SliceCode::masked, false));
     EXPECT_EQ(sized_slice(8, SliceCode::bytes1, false, 4), slice(8, 2, 2, 8, SliceCode::bytes1, false));
-    EXPECT_EQ(sized_slice(9, SliceCode::bytes2, false, 8), slice(18, 3, 6, 9, SliceCode::bytes2, false));
-    EXPECT_EQ(sized_slice(9, SliceCode::bytes4, false, 4), slice(9, 0, 12, 9, SliceCode::bytes4, false));
+    EXPECT_EQ(sized_slice(9, SliceCode::bytes2, false, 8), slice(18, 3, 5, 9, SliceCode::bytes2, false));
+    EXPECT_EQ(sized_slice(3, SliceCode::bytes2, false, 8), slice(6, 1, 2, 3, SliceCode::bytes2, false));
+    EXPECT_EQ(sized_slice(9, SliceCode::bytes4, false, 4), slice(9, 0, 9, 9, SliceCode::bytes4, false));
 }
 
 TEST(SellLayout, BlocksOfValues)

@@ -85,7 +85,7 @@ template <class T>
 std::int64_t stored(int width, SliceCode code, SliceValues values = SliceValues::raw, int distinct = 0)
 {
     return header + std::int64_t{slice_block_bytes} * value_blocks(values, width, distinct, sizeof(T)) +
-           (code != SliceCode::bytes4 ? groups(width) * 16 : 0) + groups(width) * slice_block_bytes * code_bytes(code);
+           (code != SliceCode::bytes4 ? groups(width) * 16 : 0) + slice_block_bytes * code_blocks(width, code);
 }
 
 /// So many slices alike; those of diagonals share their bases.

@@ -32,6 +32,7 @@ struct Work {
     double entry_bytes = 0;       ///< what the memory delivers while it works on an entry, however few bytes that has
     double row_bytes = 0;         ///< and on a row
     double permuted = 0;          ///< entries of x and y that it copies into another order, each gathered by itself
+    double start_seconds = 0;     ///< beyond a launch: further kernels, and loads that wait for others
 };
 
 /// Entries of x that a product reads.
@@ -76,7 +77,7 @@ inline Prediction predict(const Work& work, const Features& f, int value_bytes, 
         device.launch_seconds + std::max({p.bytes / work.bandwidth_share, work.gathers * per_gather / work.gather_share,
                                           nnz * work.entry_bytes, rows * work.row_bytes}) /
                                     device.bytes_per_second;
-    p.seconds += work.permuted * per_gather / device.bytes_per_second;
+    p.seconds += work.permuted * per_gather / device.bytes_per_second + work.start_seconds;
     p.prepare_seconds = work.prepare_products * p.seconds;
     return p;
 }

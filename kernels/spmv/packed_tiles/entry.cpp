@@ -26,6 +26,7 @@ Work packed_tiles_work(const Features& f, int value_bytes)
     work.gathers = nnz * f.sectors;
     work.bandwidth_share = 0.76;
     work.prepare_products = 20;
+    work.start_seconds = 0.95e-6;
     work.entry_bytes = 9;
     return work;
 }

@@ -44,6 +44,13 @@ constexpr int base_groups(int width, SliceCode code)
     return code == SliceCode::csr || code == SliceCode::bytes4 ? 0 : slice_groups(width);
 }
 
+/// Blocks that the codes of a slice take: those of a last group that is not whole, no more than they need.
+constexpr int code_blocks(int width, SliceCode code)
+{
+    const int last = width % slice_group;
+    return width / slice_group * code_bytes(code) + whole_blocks(last * slice_rows * code_bytes(code));
+}
+
 /// A slice as the kernel reads it: one 16-byte load. The positions are those where its parts begin; while the slices
 /// are being counted, the sizes of the parts.
 struct alignas(16) Slice {
@@ -64,7 +71,7 @@ constexpr Slice sized_slice(int width, SliceCode code, bool plain, int value_byt
     Slice slice;
     slice.values = stored ? static_cast<std::uint32_t>(value_blocks(SliceValues::raw, width, 0, value_bytes)) : 0u;
     slice.bases = static_cast<std::uint32_t>(base_groups(width, code));
-    slice.codes = static_cast<std::uint32_t>(slice_groups(width)) * static_cast<std::uint32_t>(code_bytes(code));
+    slice.codes = static_cast<std::uint32_t>(code_blocks(width, code));
     slice.width = static_cast<std::uint16_t>(width);
     slice.code = code;
     slice.plain = plain;

@@ -372,9 +372,22 @@ __global__ void __launch_bounds__(threads) fill_kernel(const Matrix<T, Pointers>
             if (slice.code == SliceCode::bytes1) {
                 reinterpret_cast<std::uint32_t*>(codes)[lane] = code[0] | code[1] << 8 | code[2] << 16 | code[3] << 24;
             } else if (slice.code == SliceCode::bytes2) {
-                reinterpret_cast<uint2*>(codes)[lane] = {code[0] | code[1] << 16, code[2] | code[3] << 16};
+                if (k + slice_group / 2 < width) {
+                    reinterpret_cast<uint2*>(codes)[lane] = {code[0] | code[1] << 16, code[2] | code[3] << 16};
+                } else {
+                    reinterpret_cast<std::uint32_t*>(codes)[lane] = code[0] | code[1] << 16;
+                }
             } else if (slice.code == SliceCode::bytes4) {
-                reinterpret_cast<uint4*>(codes)[lane] = {code[0], code[1], code[2], code[3]};
+                if (k + slice_group <= width) {
+                    reinterpret_cast<uint4*>(codes)[lane] = {code[0], code[1], code[2], code[3]};
+                } else {
+#pragma unroll
+                    for (int j = 0; j < slice_group; ++j) {
+                        if (k + j < width) {
+                            reinterpret_cast<std::uint32_t*>(codes)[j * slice_rows + lane] = code[j];
+                        }
+                    }
+                }
             }
             if (slice.code != SliceCode::bytes4 && lane == 0) {
                 a.bases[std::int64_t{slice.bases} + group] = {base[0], base[1], base[2], base[3]};

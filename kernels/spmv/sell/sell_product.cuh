@@ -83,16 +83,23 @@ struct TableValues {
     }
 };
 
-/// Columns of the entries k, ..., k + 3 of this lane. `place`: of its slot, modulo 2^32.
-template <SliceCode Code>
-__device__ __forceinline__ void load_columns(const int4* bases, const unsigned char* codes, int k, std::uint32_t place,
-                                             std::int32_t* column)
+/// Columns of the entries k, ..., k + 3 of this lane, as far as the slice has them; all of them if `Whole`. `place`: of
+/// its slot, modulo 2^32.
+template <SliceCode Code, bool Whole>
+__device__ __forceinline__ void load_columns(const int4* bases, const unsigned char* codes, int k, int width,
+                                             std::uint32_t place, std::int32_t* column)
 {
     const std::uint32_t lane = place % slice_rows;
     const int group = k / slice_group;
     const unsigned char* block = codes + group * slice_block_bytes * code_bytes(Code);
-    if constexpr (Code == SliceCode::bytes4) {
+    if constexpr (Code == SliceCode::bytes4 && Whole) {
         unpack(__ldcs(reinterpret_cast<const int4*>(block) + lane), column);
+    } else if constexpr (Code == SliceCode::bytes4) {
+#pragma unroll
+        for (int j = 0; j < slice_group; ++j) {
+            column[j] =
+                k + j < width ? __ldcs(reinterpret_cast<const std::int32_t*>(block) + j * slice_rows + lane) : 0;
+        }
     } else {
         unpack(__ldg(bases + group), column);
         if constexpr (Code == SliceCode::diagonal || Code == SliceCode::masked) {
@@ -107,7 +114,12 @@ __device__ __forceinline__ void load_columns(const int4* bases, const unsigned c
                 column[j] += static_cast<std::int32_t>(code >> 8 * j & 0xffu);
             }
         } else if constexpr (Code == SliceCode::bytes2) {
-            const uint2 code = __ldcs(reinterpret_cast<const uint2*>(block) + lane);
+            uint2 code{};
+            if (Whole || k + slice_group / 2 < width) {
+                code = __ldcs(reinterpret_cast<const uint2*>(block) + lane);
+            } else {
+                code.x = __ldcs(reinterpret_cast<const unsigned*>(block) + lane);
+            }
             column[0] += static_cast<std::int32_t>(code.x & 0xffffu);
             column[1] += static_cast<std::int32_t>(code.x >> 16);
             column[2] += static_cast<std::int32_t>(code.y & 0xffffu);
@@ -135,7 +147,7 @@ __device__ __forceinline__ T add_group(T sum, const Values& values, const int4* 
     std::int32_t column[slice_group];
     bool in[slice_group];
     values.template load<Whole>(k, width, static_cast<int>(place % slice_rows), value);
-    load_columns<Code>(bases, codes, k, place, column);
+    load_columns<Code, Whole>(bases, codes, k, width, place, column);
 #pragma unroll
     for (int j = 0; j < slice_group; ++j) {
         in[j] = has_entry<Code>(own, k + j);

@@ -15,6 +15,7 @@ inline Work sliced_work(const Features& f, double code_bytes)
     work.bandwidth_share = 0.93 - 0.08 * code_bytes;
     work.gather_share = 0.9;
     work.prepare_products = 17;
+    work.start_seconds = 1.4e-6;
     work.entry_bytes = 4.5 + 1.4 * code_bytes;
     return work;
 }

@@ -20,6 +20,7 @@ Work sell_blocks_work(const Features& f, int value_bytes)
     work.bandwidth_share = 0.78;
     work.gather_share = 0.9;
     work.prepare_products = 35;
+    work.start_seconds = 0.7e-6;
     return work;
 }
 
