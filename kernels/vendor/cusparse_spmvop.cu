@@ -3,6 +3,9 @@
 namespace rmsp::kernels {
 
 #if RMSP_HAVE_SPMVOP
+template <class T>
+std::unique_ptr<SpmvOperator<T>> prepare_cusparse_csr_alg1(const CsrShard<T>&, const RowStatistics&, const Context&);
+
 namespace {
 
 /// The shard's own arrays by cusparseSpMVOp(), with no epilogue but its own.
@@ -26,6 +29,21 @@ public:
         make_plan();
     }
 
+    /// By cusparseSpMV() where x or y does not begin as cusparseSpMVOp() wants it to.
+    void apply(T alpha, const T* x, T beta, T* y, const Context& context) override
+    {
+        constexpr std::uintptr_t alignment = 16;
+        const auto is_aligned = [](const T* p) { return reinterpret_cast<std::uintptr_t>(p) % alignment == 0; };
+        if (this->empty() || (is_aligned(x) && is_aligned(y))) {
+            cusparse::Operator<T>::apply(alpha, x, beta, y, context);
+            return;
+        }
+        if (!unaligned_) {
+            unaligned_ = prepare_cusparse_csr_alg1<T>(this->shard_, {}, context);
+        }
+        unaligned_->apply(alpha, x, beta, y, context);
+    }
+
     /// What the plan keeps of the values is not said, so it is made anew.
     void update_values(const Context& context) override
     {
@@ -34,6 +52,9 @@ public:
         }
         RMSP_CUSPARSE_CHECK(cusparseSetStream(this->handle_.get(), static_cast<cudaStream_t>(context.stream)));
         make_plan();
+        if (unaligned_) {
+            unaligned_->update_values(context);
+        }
     }
 
 private:
@@ -69,6 +90,7 @@ private:
     }
 
     cusparseSpMVOpAlg_t algorithm_;
+    std::unique_ptr<SpmvOperator<T>> unaligned_;  ///< once it was needed
     cusparse::Owned<cusparseSpMVOpDescr_t, &cusparse::OpFunctions::cusparseSpMVOp_destroyDescr> descriptor_;
     cusparse::Owned<cusparseSpMVOpPlan_t, &cusparse::OpFunctions::cusparseSpMVOp_destroyPlan> plan_;
 };
