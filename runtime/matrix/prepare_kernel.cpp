@@ -15,6 +15,9 @@ using Clock = std::chrono::steady_clock;
 
 // Fewer applies do not repay that a second kernel is made ready.
 constexpr std::int64_t least_raced_applies = 100;
+// Nor are kernels of products that a GPU is predicted to do in less: 6 us start any, so that times differ by less than
+// they scatter, and the formats of those that lose cost some sixty products.
+constexpr double least_raced_seconds = 7e-6;
 // A kernel that is predicted to take longer than this, in times of the best, is not raced.
 constexpr double most_predicted_ratio = 1.5;
 // Nor are more than cost this share of the expected applies if they lose: their preparation, and the applies that they
@@ -139,8 +142,10 @@ void prepare_kernel(ShardPlan& plan, const Shard<T>& shard, RowShard<T>& own, en
             plan.kernel = plan.candidates.front().kernel;
         }
         plan.apply_bytes = apply_bytes(*own.owned_operator);
-        const bool raced = options.determinism == Determinism::none && plan.kernel_reason == "predicted" && next == 1 &&
-                           options.expected_applies >= least_raced_applies;
+        const bool raced =
+            options.determinism == Determinism::none && plan.kernel_reason == "predicted" && next == 1 &&
+            options.expected_applies >= least_raced_applies &&
+            (worker.device().shares_host_memory() || plan.candidates.front().predicted_seconds >= least_raced_seconds);
         if (raced) {
             double left_to_spend = most_race_share * static_cast<double>(options.expected_applies) *
                                    plan.candidates.front().predicted_seconds;

@@ -18,7 +18,7 @@ namespace rmsp::spgemm {
 namespace {
 
 /// So many columns are faster copied to the host than looked at here and there.
-constexpr std::int64_t few_columns = 1 << 20;
+constexpr std::int64_t few_columns = 1 << 16;
 
 /// What is told where a device had no room for its rows of C.
 Error computed_in_runs(const SpgemmPlan& plan)

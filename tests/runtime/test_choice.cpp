@@ -92,6 +92,27 @@ TEST_P(Choice, ARaceKeepsResultsRightAndIsRemembered)
     }
 }
 
+TEST_P(Choice, ProductsOfAFewMicrosecondsAreNotRacedOnGpus)
+{
+    if (!gpus()) {
+        GTEST_SKIP() << "host devices race";
+    }
+    const auto a = stencil7<double>(9, 8, 7);
+    DistributeOptions options;
+    options.expected_applies = 1000;
+    const auto rt = runtime();
+    auto matrix = rt->distribute(a.view(), options);
+    auto x = matrix.make_x(Layout::replicated);
+    auto y = matrix.make_y();
+    for (int i = 0; i < distributed::Race<double>::most_applies + 2; ++i) {
+        expect_product(a, matrix, x, y);
+    }
+    for (const ShardPlan& shard : matrix.report().plan.shards) {
+        EXPECT_NE(shard.kernel_reason, "won the race");
+        EXPECT_EQ(shard.kernel, shard.candidates.empty() ? shard.kernel : shard.candidates.front().kernel);
+    }
+}
+
 TEST_P(Choice, VectorsInTheKernelsOrderEndTheRace)
 {
     const auto a = gpus() ? shuffled(stencil7<double>(64, 64, 64), 3) : shuffled(stencil7<double>(9, 8, 7), 3);
