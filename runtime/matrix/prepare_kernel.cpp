@@ -15,8 +15,8 @@ using Clock = std::chrono::steady_clock;
 
 // Fewer applies do not repay that a second kernel is made ready.
 constexpr std::int64_t least_raced_applies = 100;
-// Nor are kernels of products that a GPU is predicted to do in less: 6 us start any, so that times differ by less than
-// they scatter, and the formats of those that lose cost some sixty products.
+// Products that a GPU is predicted to do in less are not raced: 6 us start any, so that kernels differ by less than
+// their times scatter, and the formats of those that lose cost some sixty products.
 constexpr double least_raced_seconds = 7e-6;
 // A kernel that is predicted to take longer than this, in times of the best, is not raced.
 constexpr double most_predicted_ratio = 1.5;

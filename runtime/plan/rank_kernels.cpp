@@ -24,7 +24,8 @@ std::uint64_t structure_of(const ShardPlan& shard, const CsrView<T>& a, kernels:
     std::uint64_t hash = engine::fingerprint(where);
     // By words: byte by byte, as fingerprint() goes, thousands of them take longer than the choice.
     const auto add = [&hash](std::int64_t word) {
-        hash = (hash ^ static_cast<std::uint64_t>(word)) * 0x9e3779b97f4a7c15U;
+        constexpr std::uint64_t golden = 0x9e3779b97f4a7c15U;
+        hash = (hash ^ static_cast<std::uint64_t>(word)) * golden;
         hash ^= hash >> 32U;
     };
     constexpr std::int64_t samples = 4096;
