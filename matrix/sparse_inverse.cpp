@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 #include <span>
 #include <vector>
 
+#include "core/column_numbers.hpp"
 #include "core/parallel.hpp"
 #include "core/subscript.hpp"
 #include "core/value_types.hpp"
@@ -18,36 +18,7 @@ namespace rmsp::matrix {
 namespace {
 
 using core::at;
-
-/// Numbers columns in the order in which they are first seen: a hash table with linear probing.
-class ColumnNumbers {
-public:
-    void clear(std::int64_t most)
-    {
-        slots_.assign(std::bit_ceil(2 * at(most) + 2), Slot{});
-        count_ = 0;
-    }
-    std::int64_t find_or_add(std::int64_t column)
-    {
-        std::size_t i = (static_cast<std::uint64_t>(column) * 0x9e3779b97f4a7c15u >> 32) & (slots_.size() - 1);
-        while (slots_[i].number >= 0 && slots_[i].column != column) {
-            i = (i + 1) & (slots_.size() - 1);
-        }
-        if (slots_[i].number < 0) {
-            slots_[i] = {column, count_++};
-        }
-        return slots_[i].number;
-    }
-    std::int64_t count() const { return count_; }
-
-private:
-    struct Slot {
-        std::int64_t column = 0;
-        std::int64_t number = -1;
-    };
-    std::vector<Slot> slots_;
-    std::int64_t count_ = 0;
-};
+using core::ColumnNumbers;
 
 /// Computes rows of M, one at a time.
 template <class T>

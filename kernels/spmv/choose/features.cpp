@@ -16,6 +16,7 @@
 #include <kernels/spmv/common/tiles.hpp>
 #include <kernels/values.hpp>
 
+#include "core/column_numbers.hpp"
 #include "core/first_error.hpp"
 #include "core/parallel.hpp"
 
@@ -180,39 +181,17 @@ std::int64_t blocks_of(const R& rows, std::int64_t first, const BlockShape& bloc
     return std::unique(scratch.begin(), scratch.end()) - scratch.begin();
 }
 
-/// Some columns. Open addressing: to sort a sample and search in it takes longer than all the rest that is looked at.
-class ColumnSet {
-public:
-    explicit ColumnSet(std::size_t columns) : slots_(std::bit_ceil(2 * columns + 1), none) {}
-    void insert(std::int64_t column) { slots_[slot_of(column)] = column; }
-    bool contains(std::int64_t column) const { return slots_[slot_of(column)] == column; }
-
-private:
-    static constexpr std::int64_t none = -1;
-
-    /// Where the column is, or would be.
-    std::size_t slot_of(std::int64_t column) const
-    {
-        constexpr std::uint64_t golden = 0x9e3779b97f4a7c15U;  // neighbouring columns land far apart
-        std::size_t at = (static_cast<std::uint64_t>(column) * golden >> 32U) & (slots_.size() - 1);
-        while (slots_[at] != none && slots_[at] != column) {
-            at = (at + 1) & (slots_.size() - 1);
-        }
-        return at;
-    }
-
-    std::vector<std::int64_t> slots_;
-};
-
 /// Columns are chosen by one half of a sample and counted in the other, since one that is drawn once would always seem
 /// to be a hub.
 double hub_share(ColumnReader& columns, std::int64_t first, std::int64_t nnz, int sample)
 {
     const std::int64_t count = std::min<std::int64_t>(nnz, sample);
     const std::vector<std::int64_t> seen = columns.spread(first, nnz / count, count);
-    ColumnSet chosen(seen.size() / 2 + 1);
+    // Looked up in a table: to sort the sample and search in it takes longer than all the rest that is looked at.
+    core::ColumnNumbers chosen;
+    chosen.clear(count / 2 + 1);
     for (std::size_t i = 0; i < seen.size(); i += 2) {
-        chosen.insert(seen[i]);
+        chosen.find_or_add(seen[i]);
     }
     std::int64_t hits = 0;
     std::int64_t tries = 0;
