@@ -306,7 +306,6 @@ __global__ void __launch_bounds__(threads, Encoded&& Left ? sell_tuning.blocks_w
 {
     const std::int64_t index = first + std::int64_t{blockIdx.x} * slices_per_block + threadIdx.x / slice_rows;
     const int lane = static_cast<int>(threadIdx.x) % slice_rows;
-    cuda::let_kernel_behind_start();
     cuda::wait_for_kernel_before();
     if (index >= slices) {
         return;
