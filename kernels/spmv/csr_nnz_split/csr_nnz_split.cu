@@ -194,6 +194,21 @@ __global__ void __launch_bounds__(threads, resident_blocks<Interleaved, T>)
     });
 }
 
+/// Blocks of zero_kernel() for each multiprocessor.
+constexpr int zero_blocks = 8;
+
+/// y = 0. The kernel behind may be placed meanwhile.
+template <class T>
+__global__ void __launch_bounds__(threads) zero_kernel(std::int64_t n, T* __restrict__ y)
+{
+    cuda::wait_for_kernel_before();
+    cuda::let_kernel_behind_start();
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n;
+         i += std::int64_t{gridDim.x} * threads) {
+        y[i] = 0;
+    }
+}
+
 /// Sets the bit of each nonzero that ends a row, and counts rows without any.
 template <class Offset>
 __global__ void ends_kernel(std::int64_t rows, const Offset* __restrict__ row_ptr, unsigned* __restrict__ bits,
@@ -389,13 +404,19 @@ public:
         constexpr std::uintptr_t vector_bytes = 16;
         const bool aligned = reinterpret_cast<std::uintptr_t>(shard_.col_idx) % vector_bytes == 0 &&
                              reinterpret_cast<std::uintptr_t>(shard_.values) % vector_bytes == 0;
-        const Matrix<T> matrix{shard_.col_idx,     shard_.values,
-                               shard_.nnz,         aligned,
-                               shape_.block_tiles, static_cast<int>(shape_.block_entries),
-                               ends_.data(),       tile_rows_.data(),
-                               block_rows_.data(), cuts_.data(),
-                               slots_.data(),      filled_rows_.data(),
-                               empty_rows_.data(), static_cast<std::int64_t>(empty_rows_.size())};
+        Matrix<T> matrix{shard_.col_idx,     shard_.values,
+                         shard_.nnz,         aligned,
+                         shape_.block_tiles, static_cast<int>(shape_.block_entries),
+                         ends_.data(),       tile_rows_.data(),
+                         block_rows_.data(), cuts_.data(),
+                         slots_.data(),      filled_rows_.data(),
+                         empty_rows_.data(), static_cast<std::int64_t>(empty_rows_.size())};
+        if (beta == T{0} && fills()) {
+            const auto blocks = dim3(static_cast<unsigned>(zero_blocks * std::max(context.compute_units, 1)));
+            cuda::launch_early("launch of csr-nnz-split's zeros", zero_kernel<T>, blocks, threads, stream, shard_.rows,
+                               y);
+            matrix.empty = 0;
+        }
         const auto kernel_for = [&]<bool Interleaved>() {
             return beta == T{0} ? (empty_rows_.size() > 0 ? nnz_split_kernel<true, Ones, Interleaved, true, T>
                                                           : nnz_split_kernel<true, Ones, Interleaved, false, T>)
@@ -418,6 +439,14 @@ public:
     }
 
 private:
+    /// Whether y is filled with zeros at once, before the rows that are not empty are written, rather than row by row
+    /// between the gathers, whose sectors of memory then wait for those writes.
+    bool fills() const
+    {
+        return empty_rows_.size() > filled_rows_.size() &&
+               static_cast<std::int64_t>(empty_rows_.size()) >= split_tuning.least_rows_to_fill;
+    }
+
     CsrShard<T> shard_;
     SplitShape shape_;
     DeviceArray<std::uint16_t> ends_;

@@ -17,6 +17,9 @@ struct SplitTuning {
     int alignment = 32;  ///< nonzeros; blocks begin at multiples: 128 bytes of columns
     int widest = 256;    ///< window: a tile
     int row_tiles = 8;   ///< of a mean row, from which tiles are interleaved
+    /// Rows without nonzeros from which y is filled with zeros at once, if most rows are such. With 2^20 of them the
+    /// second launch costs as much as that saves; with 3.6 million a tenth of the product is saved.
+    std::int64_t least_rows_to_fill = std::int64_t{1} << 21;
     bool operator==(const SplitTuning&) const = default;
 };
 inline constexpr SplitTuning split_tuning{};
