@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "runtime/engine/worker.hpp"
 
@@ -19,7 +22,10 @@ void wait_for(int gpu, void* stream);
 class CallerOrder {
 public:
     virtual ~CallerOrder() = default;
-    /// What the worker's stream gets from now on waits for what was on the caller's stream when this was made.
+    /// Puts another job behind what is on that stream now, which is of the same GPU. After join().
+    virtual void renew(void* stream) = 0;
+    /// What the worker's stream gets from now on waits for what was on the caller's stream when this was made, or
+    /// renewed.
     virtual void begin(Worker& worker) = 0;
     /// Marks the end of the job on the worker's stream.
     virtual void end(Worker& worker) = 0;
@@ -30,5 +36,25 @@ public:
 
 /// \throws Error(device)
 std::shared_ptr<CallerOrder> order_by(int gpu, void* stream, int devices);
+
+/// Those of a runtime. They are used again: to make events takes as long as a small product.
+class CallerOrders {
+public:
+    CallerOrders() { spare_.reserve(most); }
+    /// As order_by(), for all of the runtime's devices. By any thread.
+    std::shared_ptr<CallerOrder> take(int gpu, void* stream, int devices);
+    /// After join().
+    void give_back(int gpu, std::shared_ptr<CallerOrder> order) noexcept;
+
+private:
+    /// Those of threads that call at the same time.
+    static constexpr std::size_t most = 16;
+    struct Spare {
+        int gpu;
+        std::shared_ptr<CallerOrder> order;
+    };
+    std::mutex mutex_;
+    std::vector<Spare> spare_;
+};
 
 }  // namespace rmsp::engine

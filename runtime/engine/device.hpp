@@ -107,7 +107,8 @@ struct Download {
 };
 
 /// Memory, streams and events of one place. A device belongs to one Worker, whose thread calls everything here, except
-/// that deallocate() and make_current() may also be called by another thread once the worker has stopped.
+/// that deallocate() and make_current() may also be called by another thread once the worker has stopped, and
+/// everything by one that has the worker's place (Worker::try_take_place()).
 class Device : public kernels::Memory {
 public:
     explicit Device(DeviceInfo info) : info_(std::move(info)) {}
@@ -132,7 +133,7 @@ public:
     LedgerDevice for_ledger();
     /// What is allocated from now on is counted there, as device `number`. Before the worker has anything to do.
     void count_in(MemoryLedger& ledger, int number) noexcept;
-    /// On the worker's thread: of whose promised memory that is to be taken; null: nobody's.
+    /// In the worker's place: of whose promised memory that is to be taken; null: nobody's.
     void draw_from(Reservation* from) noexcept { draws_from_ = from; }
     /// \throws Error(out_of_memory) naming bytes and device
     void* allocate(std::size_t bytes) final;
@@ -146,6 +147,9 @@ public:
 
     /// Makes this device the calling thread's current one.
     virtual void make_current() = 0;
+    /// The same where the thread is to get back what it had, by leave() with what this returns.
+    virtual int visit() noexcept { return 0; }
+    virtual void leave(int /*had*/) noexcept {}
     virtual std::unique_ptr<Stream> make_stream(StreamPriority priority) = 0;
     virtual std::unique_ptr<Event> make_event(bool timing) = 0;
 

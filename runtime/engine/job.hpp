@@ -42,6 +42,9 @@ struct JobTerms {
     bool may_end_early = false;
     /// The first so many devices have a part in it. A lost one behind them does not hinder it.
     int devices = std::numeric_limits<int>::max();
+    /// The body does nothing but put work on the worker's stream, and the caller waits for that: where there is one
+    /// worker and it has nothing to do before, the calling thread does it in its place.
+    bool only_queues = false;
     /// The body uses nothing of the caller's but what its closures keep alive: where it does not end in time, the
     /// caller is told so while workers are still at it.
     bool owns_all = false;

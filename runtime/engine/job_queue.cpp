@@ -91,18 +91,29 @@ std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish,
         ++rank;
     }
     const JobOptions* const options = JobScope::current();
-    if (options == nullptr) {
-        // One lock over all queues: every worker sees the jobs in the same order, so meetings inside them cannot
-        // deadlock.
-        std::lock_guard lock(mutex_);
-        if (!has_lanes()) {
-            job->id = ++metrics_.accepted;
-            post(*job, parts);
-            return future;
-        }
+    const Given given = options != nullptr ? Given::not_yet : give_without_lanes(*job, parts);
+    if (given == Given::not_yet) {
+        accept(job, parts, options);
+    } else if (given == Given::to_this_thread) {
+        workers_.front()->perform_here(parts);
     }
-    accept(job, parts, options);
     return future;
+}
+
+JobQueue::Given JobQueue::give_without_lanes(Job& job, Tasks& parts) noexcept
+{
+    // One lock over all queues: every worker sees the jobs in the same order, so meetings inside them cannot deadlock.
+    const std::lock_guard lock(mutex_);
+    if (has_lanes()) {
+        return Given::not_yet;
+    }
+    job.id = ++metrics_.accepted;
+    if (job.terms().only_queues && workers_.size() == 1 && workers_.front()->try_take_place()) {
+        begin(job);
+        return Given::to_this_thread;
+    }
+    post(job, parts);
+    return Given::to_workers;
 }
 
 void JobQueue::accept(const std::shared_ptr<Job>& job, Tasks& parts, const JobOptions* options)
@@ -212,11 +223,13 @@ void JobQueue::give(WaitingList& one, Clock::time_point now) noexcept
 
 void JobQueue::post(Job& job, Tasks& parts) noexcept
 {
-    job.begin(++jobs_, job.terms().host_data ? ++host_tickets_ : 0);
+    begin(job);
     for (const auto& worker : workers_) {
         worker->post(parts);
     }
 }
+
+void JobQueue::begin(Job& job) noexcept { job.begin(++jobs_, job.terms().host_data ? ++host_tickets_ : 0); }
 
 void JobQueue::run(Job& job, Worker& worker) noexcept
 {

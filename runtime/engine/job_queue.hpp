@@ -90,6 +90,10 @@ private:
     /// The job ended where nobody looks at the queue: counts it and returns true. False: account() does.
     bool count_as_ended() noexcept;
     void account(const Job& job, const std::exception_ptr& error, Clock::time_point now) noexcept;
+    /// Who has a job's parts; to_this_thread: the calling one, which has the place of the only worker.
+    enum class Given : std::uint8_t { not_yet, to_workers, to_this_thread };
+    /// Accepts a job if there are no lanes; not_yet: there are.
+    Given give_without_lanes(Job& job, Tasks& parts) noexcept;
     /// Accepts a job where there are lanes, or begins them. The caller holds the job: it is not freed under the lock,
     /// which its stop callback takes. \throws as submit()
     void accept(const std::shared_ptr<Job>& job, Tasks& parts, const JobOptions* options);
@@ -105,6 +109,8 @@ private:
     void dispatch(Clock::time_point now) noexcept;
     /// Gives them the one job of the list, which it then keeps.
     void give(WaitingList& one, Clock::time_point now) noexcept;
+    /// It has its place among the jobs; under the lock.
+    void begin(Job& job) noexcept;
     /// Under the lock.
     void post(Job& job, Tasks& parts) noexcept;
     /// Whether one more job may wait; under the lock.

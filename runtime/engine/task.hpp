@@ -53,7 +53,8 @@ struct Task {
     /// Called when everything that `run` queued on the worker's stream has finished, with the error if it failed; may
     /// be empty.
     InPlace<std::exception_ptr> done;
-    std::unique_ptr<Event> event;  ///< the worker's own
+    std::unique_ptr<Event> event;  ///< the worker's own; null: there is nothing more to wait for
+    std::exception_ptr failure;    ///< of what `run` queued, known before
 };
 
 /// A list hands its elements to another one without allocating: what is to be posted is made before anything is begun.

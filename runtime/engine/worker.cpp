@@ -54,6 +54,32 @@ bool Worker::post(Tasks& tasks) noexcept
     return true;
 }
 
+bool Worker::try_take_place() noexcept
+{
+    if (device_->shares_host_memory() || !place_.try_lock()) {
+        return false;
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        if (!stopping_ && tasks_.empty()) {
+            return true;
+        }
+    }
+    place_.unlock();
+    return false;
+}
+
+void Worker::perform_here(Tasks& tasks) noexcept
+{
+    Tasks one;
+    one.splice(one.begin(), tasks, tasks.begin());
+    const int had = device_->visit();
+    perform(one);
+    device_->leave(had);
+    changed_.notify_one();
+    place_.unlock();  // last: stop() waits for it, and then the worker may be gone
+}
+
 void Worker::stop() noexcept
 {
     {
@@ -64,6 +90,8 @@ void Worker::stop() noexcept
     if (thread_.joinable()) {
         thread_.join();
     }
+    // A thread that was here is gone, too.
+    const std::lock_guard place(place_);
 }
 
 void Worker::run(const Placement& placement, const DeviceFactory& factory)
@@ -105,24 +133,16 @@ void Worker::loop() noexcept
     // and futures resolve when the device is done. With nothing under way it sleeps, after a while.
     int unasked = 0;
     while (true) {
-        Tasks one;
-        if (pending_.empty()) {
+        if (under_way_.load(std::memory_order_relaxed) == 0) {
             stay_awake();
-        }
-        {
             std::unique_lock lock(mutex_);
+            changed_.wait(lock, [this] { return !tasks_.empty() || !pending_.empty() || stopping_; });
             if (tasks_.empty() && pending_.empty()) {
-                changed_.wait(lock, [this] { return !tasks_.empty() || stopping_; });
-            }
-            if (!tasks_.empty()) {
-                one.splice(one.begin(), tasks_, tasks_.begin());
-                waiting_.store(!tasks_.empty(), std::memory_order_relaxed);
-            } else if (stopping_ && pending_.empty()) {
                 return;
             }
         }
-        if (!one.empty()) {
-            perform(one);
+        if (waiting_.load(std::memory_order_relaxed)) {
+            perform_next();
         }
         // Asking whether work is done takes a microsecond, which tasks that wait to be queued pay now and then only.
         constexpr int most_unasked = 16;
@@ -135,6 +155,23 @@ void Worker::loop() noexcept
     }
 }
 
+void Worker::perform_next() noexcept
+{
+    // The place first: who has it has seen that there was no task before his.
+    const std::lock_guard place(place_);
+    Tasks one;
+    {
+        const std::lock_guard lock(mutex_);
+        if (!tasks_.empty()) {
+            one.splice(one.begin(), tasks_, tasks_.begin());
+        }
+        waiting_.store(!tasks_.empty(), std::memory_order_relaxed);
+    }
+    if (!one.empty()) {
+        perform(one);
+    }
+}
+
 void Worker::stay_awake() const
 {
     // Whoever waits for each of his calls comes back within microseconds, while a wake-up costs tens of them. Threads
@@ -144,7 +181,8 @@ void Worker::stay_awake() const
         return;
     }
     const auto end = std::chrono::steady_clock::now() + at_most;
-    while (!waiting_.load(std::memory_order_relaxed) && std::chrono::steady_clock::now() < end) {
+    while (!waiting_.load(std::memory_order_relaxed) && under_way_.load(std::memory_order_relaxed) == 0 &&
+           std::chrono::steady_clock::now() < end) {
     }
 }
 
@@ -156,6 +194,21 @@ Stream& Worker::side_stream()
     return *side_stream_;
 }
 
+std::unique_ptr<Event> Worker::take_event()
+{
+    {
+        const std::lock_guard lock(mutex_);
+        if (!events_.empty()) {
+            auto event = std::move(events_.back());
+            events_.pop_back();
+            return event;
+        }
+        events_.reserve(events_made_ + 1);
+        ++events_made_;
+    }
+    return device_->make_event(false);
+}
+
 void Worker::perform(Tasks& one) noexcept
 {
     Task& task = one.front();
@@ -163,52 +216,59 @@ void Worker::perform(Tasks& one) noexcept
     if (!task.done) {
         return;
     }
-    if (device_->shares_host_memory() || device_->lost()) {
+    if (device_->shares_host_memory()) {
         task.done(nullptr);
         return;
     }
-    try {
-        if (events_.empty()) {
-            events_.reserve(events_made_ + 1);
-            events_.push_back(device_->make_event(false));
-            ++events_made_;
-        }
-        stream_->record(*events_.back());
-        task.event = std::move(events_.back());
-        events_.pop_back();
-    } catch (...) {
-        const std::exception_ptr error = std::current_exception();
-        // What was queued may still use what the caller takes back once he is told.
-        drain();
+    if (!device_->lost()) {
         try {
-            stream_->synchronize();
+            task.event = take_event();
+            stream_->record(*task.event);
         } catch (...) {
-            // The first error is the one to tell.
+            task.failure = std::current_exception();
+            task.event = nullptr;
+            // What was queued may still use what the caller takes back once he is told.
+            try {
+                stream_->synchronize();
+            } catch (...) {
+                // The first error is the one to tell.
+            }
         }
-        task.done(error);
-        return;
     }
+    const std::lock_guard lock(mutex_);
     pending_.splice(pending_.end(), one);
+    under_way_.store(pending_.size(), std::memory_order_relaxed);
 }
 
 bool Worker::complete_oldest(bool block) noexcept
 {
-    if (pending_.empty()) {
-        return false;
+    Task* oldest = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        if (pending_.empty()) {
+            return false;
+        }
+        oldest = &pending_.front();  // stays there: no other thread takes it
     }
-    std::exception_ptr error;
+    std::exception_ptr error = std::move(oldest->failure);
     try {
-        if (block) {
-            pending_.front().event->synchronize();
-        } else if (!pending_.front().event->ready()) {
+        if (block && oldest->event) {
+            oldest->event->synchronize();
+        } else if (oldest->event && !oldest->event->ready()) {
             return false;
         }
     } catch (...) {
         error = std::current_exception();
     }
     Tasks one;
-    one.splice(one.begin(), pending_, pending_.begin());
-    events_.push_back(std::move(one.front().event));
+    {
+        const std::lock_guard lock(mutex_);
+        one.splice(one.begin(), pending_, pending_.begin());
+        under_way_.store(pending_.size(), std::memory_order_relaxed);
+        if (one.front().event) {
+            events_.push_back(std::move(one.front().event));
+        }
+    }
     one.front().done(std::move(error));
     return true;
 }

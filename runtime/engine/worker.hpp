@@ -44,13 +44,20 @@ public:
         one.front().run.set(std::move(f));
         return post(one);
     }
+    /// Whether the calling thread may run a task in the place of this worker's, which holds no task now: it then has
+    /// to, by perform_here(), and what is posted meanwhile comes after. Waits for nothing. False for devices of the
+    /// host, whose tasks do the work themselves, once stopped, and where others are before it.
+    bool try_take_place() noexcept;
+    /// Runs the first of the tasks, taking it from there, and gives the place back. Its Task::done is called on the
+    /// worker's thread.
+    void perform_here(Tasks& tasks) noexcept;
     /// Finishes the tasks accepted so far, then ends the thread. Idempotent.
     void stop() noexcept;
 
     int rank() const noexcept { return rank_; }
     Device& device() noexcept { return *device_; }
 
-    // For tasks, on the worker's thread:
+    // For tasks, in the worker's place:
     Stream& stream() noexcept { return *stream_; }
     /// Its memory is a pool in the order of stream(): nothing waits for the device when it is taken or given back.
     kernels::Context context()
@@ -72,17 +79,20 @@ public:
         std::swap(stream_, side_stream_);
         streams_swapped_ = !streams_swapped_;
     }
-    /// Waits for the Task::done of all tasks that have run.
+    /// Waits for the Task::done of all tasks that have run. On the worker's thread.
     void drain() noexcept;
 
 private:
     void run(const Placement& placement, const DeviceFactory& factory);
     void loop() noexcept;
+    /// Runs the oldest task, if there is one.
+    void perform_next() noexcept;
     /// Runs the one task of the list, and keeps it in pending_ until its work is done.
     void perform(Tasks& one) noexcept;
     /// Returns when there is a task, or shortly after.
     void stay_awake() const;
     bool complete_oldest(bool block) noexcept;
+    std::unique_ptr<Event> take_event();
 
     const int rank_;
     std::unique_ptr<Device> device_;
@@ -92,14 +102,17 @@ private:
     bool streams_swapped_ = false;
     std::promise<void> open_;
 
+    /// Of the thread that runs a task: the worker's, or one that took its place. Before mutex_.
+    std::mutex place_;
     std::mutex mutex_;
     std::condition_variable changed_;
     Tasks tasks_;
     std::atomic<bool> waiting_{false};  ///< whether there are tasks; written under mutex_
     bool stopping_ = false;
-
-    Tasks pending_;                               // this thread only
-    std::vector<std::unique_ptr<Event>> events_;  // free ones, this thread only; has room for all that were made
+    Tasks pending_;                          ///< under mutex_; the worker's thread alone takes from it
+    std::atomic<std::size_t> under_way_{0};  ///< how many; written under mutex_
+    /// Free ones, under mutex_; has room for all that were made.
+    std::vector<std::unique_ptr<Event>> events_;
     std::size_t events_made_ = 0;
     std::thread thread_;
 };

@@ -1,6 +1,8 @@
 #include "runtime/matrix/caller_product.hpp"
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -43,6 +45,11 @@ public:
     /// Returns whether all have queued their parts; if not, the job is over. \throws the first error
     bool wait()
     {
+        // It takes microseconds, to be woken tens of them.
+        constexpr std::chrono::microseconds at_most{50};
+        const auto end = std::chrono::steady_clock::now() + at_most;
+        while (left_ != 0 && !ended_ && std::chrono::steady_clock::now() < end) {
+        }
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [this] { return left_ == 0 || ended_; });
         if (error_) {
@@ -54,8 +61,8 @@ public:
 private:
     std::mutex mutex_;
     std::condition_variable changed_;
-    int left_;
-    bool ended_ = false;
+    std::atomic<int> left_;
+    std::atomic<bool> ended_{false};
     std::exception_ptr error_;
 };
 
@@ -154,6 +161,8 @@ std::future<void> apply_through_vectors(const std::shared_ptr<MatrixState<T>>& m
     engine::JobTerms terms = product_terms(*matrix, order == nullptr);
     terms.may_end_early = order == nullptr;
     terms.owns_all = false;
+    // The caller waits until it is queued: by another thread that takes longer.
+    terms.only_queues = order != nullptr && matrix->options.mode == Mode::resident;
     auto done = matrix->runtime->submit(
         [=, by_job = std::make_shared<QueuedByJob>(queued)](engine::Worker& worker, engine::Rendezvous& meeting) {
             const auto part = [&] {

@@ -16,6 +16,7 @@
 
 #include "core/device_kind.hpp"
 #include "runtime/engine/cache.hpp"
+#include "runtime/engine/caller_memory.hpp"
 #include "runtime/engine/job_queue.hpp"
 #include "runtime/engine/locked_array.hpp"
 #include "runtime/engine/memory_ledger.hpp"
@@ -45,6 +46,7 @@ struct RuntimeState {
     std::atomic<bool> link_failed{false};                  ///< one of them, or the connection's, may want a replacement
     std::mutex connecting;
     engine::LockedArrays locked;  ///< of streamed matrices
+    engine::CallerOrders caller_orders;
     numa::MovePages move_pages = numa::system_move_pages;
     std::vector<std::string> notes;
     engine::Cache cache;

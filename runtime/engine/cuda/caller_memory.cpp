@@ -12,19 +12,27 @@ namespace {
 
 class CudaCallerOrder final : public CallerOrder {
 public:
-    CudaCallerOrder(int gpu, cudaStream_t stream, int devices)
-        : gpu_(gpu), stream_(stream), ends_(static_cast<std::size_t>(devices))
+    CudaCallerOrder(int gpu, void* stream, int devices) : gpu_(gpu), ends_(static_cast<std::size_t>(devices))
     {
+        renew(stream);
+    }
+    void renew(void* stream) override
+    {
+        stream_ = static_cast<cudaStream_t>(stream);
         // An event is of the device that is current when it is made, and recorded on streams of that device alone.
         const DeviceGuard guard(gpu_);
-        before_ = std::make_unique<CudaEvent>(false);
+        if (!before_) {
+            before_ = std::make_unique<CudaEvent>(false);
+        }
         cuda_check(cudaEventRecord(before_->get(), stream_), "cudaEventRecord on the caller's stream");
     }
     void begin(Worker& worker) override { worker.stream().wait(*before_); }
     void end(Worker& worker) override
     {
         auto& end = ends_[static_cast<std::size_t>(worker.rank())];
-        end = std::make_unique<CudaEvent>(false);
+        if (!end) {
+            end = std::make_unique<CudaEvent>(false);
+        }
         worker.stream().record(*end);
     }
     void join() override
@@ -39,7 +47,7 @@ public:
 
 private:
     const int gpu_;
-    const cudaStream_t stream_;
+    cudaStream_t stream_ = nullptr;
     std::unique_ptr<CudaEvent> before_;
     std::vector<std::unique_ptr<CudaEvent>> ends_;
 };
@@ -65,7 +73,7 @@ void wait_for(int gpu, void* stream)
 
 std::shared_ptr<CallerOrder> order_by(int gpu, void* stream, int devices)
 {
-    return std::make_shared<CudaCallerOrder>(gpu, static_cast<cudaStream_t>(stream), devices);
+    return std::make_shared<CudaCallerOrder>(gpu, stream, devices);
 }
 
 }  // namespace rmsp::engine

@@ -111,6 +111,25 @@ CudaDevice::~CudaDevice()
 
 void CudaDevice::make_current() { cuda_check(cudaSetDevice(ordinal_), "cudaSetDevice"); }
 
+int CudaDevice::visit() noexcept
+{
+    int had = -1;
+    if (cudaGetDevice(&had) != cudaSuccess) {
+        had = -1;
+    }
+    if (had != ordinal_) {
+        (void)cudaSetDevice(ordinal_);
+    }
+    return had;
+}
+
+void CudaDevice::leave(int had) noexcept
+{
+    if (had >= 0 && had != ordinal_) {
+        (void)cudaSetDevice(had);
+    }
+}
+
 std::unique_ptr<Stream> CudaDevice::make_stream(StreamPriority priority)
 {
     return std::make_unique<CudaStream>(priority);

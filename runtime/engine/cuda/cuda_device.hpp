@@ -30,6 +30,8 @@ public:
     void share_pool(std::span<const int> ordinals);
 
     void make_current() override;
+    int visit() noexcept override;
+    void leave(int had) noexcept override;
     std::unique_ptr<Stream> make_stream(StreamPriority priority) override;
     std::unique_ptr<Event> make_event(bool timing) override;
 
