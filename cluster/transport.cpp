@@ -165,7 +165,11 @@ std::int64_t place_of_transport(const std::string& name)
 void require_transport(const std::string& name)
 {
     if (name != "auto" && place_of_transport(name) < 0) {
-        throw Error(ErrorCode::usage, fmt::format("transport is \"{}\", it must be auto, nccl or mpi", name));
+        std::string known = "auto";
+        for (auto row = ways.begin(); row != ways.end(); ++row) {
+            known += fmt::format("{}{}", row + 1 == ways.end() ? " or " : ", ", row->name);
+        }
+        throw Error(ErrorCode::usage, fmt::format("transport is \"{}\", it must be {}", name, known));
     }
 }
 
@@ -311,3 +315,16 @@ void DeviceExchange::copy_to_devices(const Side& side)
 }
 
 }  // namespace rmsp::cluster
+
+namespace rmsp {
+
+std::vector<std::string> list_cluster_transports()
+{
+    std::vector<std::string> names;
+    for (const cluster::TransportRow& row : cluster::transports()) {
+        names.emplace_back(row.name);
+    }
+    return names;
+}
+
+}  // namespace rmsp

@@ -15,6 +15,8 @@ void add_arguments(CLI::App& app, Arguments& arguments)
         "  mpirun -n 2 mspmv-mpi solve configs/solve.toml --set solver.preconditioner=amg --json report.json\n"
         "  mpirun -n 2 mspmv-mpi doctor");
     app.require_subcommand(1);
+    std::vector<std::string> transports = list_cluster_transports();
+    transports.insert(transports.begin(), "auto");
     app.add_flag("--man", arguments.manual, "print the man page instead, for troff; alone, and without mpirun");
     for (const char* command : {"run", "solve", "eigen", "spgemm"}) {
         CLI::App* const sub = app.add_subcommand(command, std::string("What mspmv ") + command + " does on one node");
@@ -33,7 +35,7 @@ void add_arguments(CLI::App& app, Arguments& arguments)
                "--transport", arguments.cluster.transport,
                "entries between processes: mpi, in host memory; nccl, from GPU to GPU; or auto, the default, NCCL "
                "where it works")
-            ->check(CLI::IsMember({"auto", "nccl", "mpi"}));
+            ->check(CLI::IsMember(transports));
     }
     CLI::App* const doctor = app.add_subcommand("doctor", "Measure messages between each two processes");
     doctor->add_option("--mib", arguments.mib, "size of the large messages in MiB");
