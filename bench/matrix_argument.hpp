@@ -16,7 +16,7 @@ struct NamedMatrix {
     rmsp::Config::Matrix config;
     std::int64_t top_left = 0;  ///< rows and columns that are kept, the first ones; 0: all
     std::int64_t permute = 0;   ///< seed of a random symmetric permutation; 0: none
-    std::int64_t scatter = 0;   ///< the same of nodes, whose unknowns ([matrix] kron) stay together
+    std::int64_t scatter = 0;   ///< seed of a permutation of nodes, whose unknowns ([matrix] kron) stay together
     std::int64_t deal = 0;      ///< rows and columns are dealt in turns to so many hands, one after the other; 0: not
     bool renumber = false;      ///< Cuthill and McKee's order, after that
 };

@@ -17,7 +17,7 @@ inline void require_enumerator(const char* name, std::int64_t value, std::int64_
     }
 }
 
-/// The same of an enumeration whose last enumerator is `last`.
+/// \throws Error(usage) unless `value` is of an enumeration whose last enumerator is `last`.
 template <class E>
 requires std::is_enum_v<E>
 void require_enumerator(const char* name, E value, E last)

@@ -18,8 +18,8 @@ public:
     ReadLimit(const std::string& file, std::int64_t most);
 
     const std::string& file() const noexcept { return file_; }
-    /// Counts bytes that are about to be allocated for `what`. \throws Error(io) naming the file, the bytes and the
-    /// limit; Error(out_of_memory) likewise, where the machine never holds as much
+    /// Counts bytes that are about to be allocated for `what`. \throws Error(io) beyond the limit, Error(out_of_memory)
+    /// where the machine never holds as much; both name the file, the bytes and the most there may be
     void take(uint128 bytes, std::string_view what);
     /// Throws what take() would, and counts nothing.
     void require(uint128 bytes, std::string_view what) const;

@@ -99,7 +99,7 @@ public:
 
     /// y = alpha A x + beta y, on the devices. Collective. Blocks.
     void apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
-    /// The same with this process's entries in host memory.
+    /// y = alpha A x + beta y with this process's entries in host memory. Collective. Blocks.
     void apply(T alpha, const T* x, T beta, T* y);
     /// y = alpha A^T x + beta y with x as make_y() makes it and y as make_x() does. Collective. Blocks.
     void apply_transposed(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);

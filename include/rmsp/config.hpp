@@ -39,7 +39,7 @@ struct Config {
         std::int64_t memory_limit = 0;        ///< runtime.memory_limit
         double stall_seconds = 0;             ///< runtime.stall_seconds
         std::string topology;                 ///< runtime.topology: plan for a described machine (needs --dry-run)
-        std::string machine;                  ///< runtime.machine: the same by a name of machine_names()
+        std::string machine;                  ///< runtime.machine: a described machine by a name of machine_names()
         std::string cache = "auto";           ///< runtime.cache: auto, off, or a folder
     } runtime;
     struct PartitionKeys {
@@ -161,7 +161,7 @@ struct Config {
 /// \throws Error(usage) "FILE:LINE:COLUMN: ..." for syntax, wrong types, values out of range, and unknown keys (naming
 ///         the nearest known one); Error(io) if the file cannot be read
 RMSP_API Config load_config(const std::string& path, const std::vector<std::string>& overrides = {});
-/// The same from text; `name` stands for the file in messages.
+/// A configuration from text; `name` stands for the file in messages.
 RMSP_API Config parse_config(const std::string& text, const std::string& name,
                              const std::vector<std::string>& overrides = {});
 
@@ -191,7 +191,7 @@ RMSP_API std::vector<ConfigKey> config_keys();
 template <class T>
 RMSP_API CsrMatrix<T> load_matrix(const Config::Matrix& config, const Progress& progress = {},
                                   HostVector<std::int64_t>* row_at = nullptr);
-/// The same in words: what reports call the matrix.
+/// A configuration's matrix in words: what reports call it.
 RMSP_API std::string describe(const Config::Matrix& config);
 
 /// What readers, the runtime and a distribution take from a configuration. \throws Error(usage)

@@ -59,7 +59,7 @@ struct DoctorReport {
     RMSP_API int failures() const;
     /// Verdicts and tables that a person reads.
     RMSP_API std::string to_text() const;
-    /// The same as a JSON object (docs/doctor.md).
+    /// Checks and verdicts as a JSON object (docs/doctor.md).
     RMSP_API std::string to_json() const;
 };
 

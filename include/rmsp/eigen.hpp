@@ -73,7 +73,7 @@ public:
     ///         lanczos, Error(out_of_memory)
     RMSP_API explicit EigenSolver(const DistributedMatrix<T>& matrix, const EigenOptions& options = {},
                                   std::shared_ptr<Preconditioner<T>> preconditioner = nullptr);
-    /// The same for rows of this process; vectors are its entries, `preconditioner` is for GhostedMatrix::own(), values
+    /// A solver for rows of this process; vectors are its entries, `preconditioner` is for GhostedMatrix::own(), values
     /// and residuals are of all processes. Clocks and callbacks count on the first. Collective, as solve() then is:
     /// every process with the same options.
     RMSP_API explicit EigenSolver(const GhostedMatrix<T>& matrix, const EigenOptions& options = {},

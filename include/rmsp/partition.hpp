@@ -173,7 +173,7 @@ RMSP_API PartitionCoo partition_coo(std::int64_t rows, std::int64_t cols, std::i
 RMSP_API void local_row_ptr(IndexView row_ptr, const PartialCsr& part, std::int32_t* out);
 RMSP_API void local_row_ptr(IndexView row_ptr, const PartialCsr& part, std::int64_t* out);
 
-/// The same for the cols() + 1 local column pointers of a pCSC. (Algorithm 4, lines 11-13)
+/// Writes the cols() + 1 local column pointers of a pCSC. (Algorithm 4, lines 11-13)
 RMSP_API void local_col_ptr(IndexView col_ptr, const PartialCsc& part, std::int32_t* out);
 RMSP_API void local_col_ptr(IndexView col_ptr, const PartialCsc& part, std::int64_t* out);
 

@@ -210,19 +210,19 @@ RMSP_C_API rmsp_status rmsp_matrix_create_csr(rmsp_runtime* runtime, int64_t row
                                               rmsp_index_type row_ptr_type, rmsp_index_type col_idx_type,
                                               int index_base, rmsp_value_type value_type, const rmsp_options* options,
                                               rmsp_matrix** matrix);
-/* The same by columns: each device multiplies its columns, and the partial results are added. */
+/* A matrix by columns: each device multiplies its columns, and the partial results are added. */
 RMSP_C_API rmsp_status rmsp_matrix_create_csc(rmsp_runtime* runtime, int64_t rows, int64_t cols, int64_t nnz,
                                               const void* col_ptr, const void* row_idx, const void* values,
                                               rmsp_index_type col_ptr_type, rmsp_index_type row_idx_type,
                                               int index_base, rmsp_value_type value_type, const rmsp_options* options,
                                               rmsp_matrix** matrix);
-/* The same of coordinates, nnz in each array, sorted by row or by column, or as partition.unsorted says. */
+/* A matrix of coordinates, nnz in each array, sorted by row or by column, or as partition.unsorted says. */
 RMSP_C_API rmsp_status rmsp_matrix_create_coo(rmsp_runtime* runtime, int64_t rows, int64_t cols, int64_t nnz,
                                               const void* row_idx, const void* col_idx, const void* values,
                                               rmsp_index_type row_idx_type, rmsp_index_type col_idx_type,
                                               int index_base, rmsp_value_type value_type, const rmsp_options* options,
                                               rmsp_matrix** matrix);
-/* The same of compressed rows of blocks: rows, cols and blocks count blocks, which are dense, of height x width values
+/* A matrix of compressed rows of blocks: rows, cols and blocks count blocks, which are dense, of height x width values
    each, by rows or, unless by_column is 0, by columns; all their values become entries. rmsp_matrix_update_values()
    takes values block after block. What is in the memory of GPUs passes through the host each time. Not streamed. */
 RMSP_C_API rmsp_status rmsp_matrix_create_bsr(rmsp_runtime* runtime, int64_t rows, int64_t cols, int64_t blocks,
@@ -230,7 +230,7 @@ RMSP_C_API rmsp_status rmsp_matrix_create_bsr(rmsp_runtime* runtime, int64_t row
                                               const void* col_idx, const void* values, rmsp_index_type row_ptr_type,
                                               rmsp_index_type col_idx_type, int index_base, rmsp_value_type value_type,
                                               const rmsp_options* options, rmsp_matrix** matrix);
-/* The same of a host matrix. What a streamed matrix needs of arrays that the host matrix owns, it keeps. */
+/* A matrix of a host matrix. What a streamed matrix needs of arrays that the host matrix owns, it keeps. */
 RMSP_C_API rmsp_status rmsp_matrix_create(rmsp_runtime* runtime, const rmsp_host_matrix* host,
                                           const rmsp_options* options, rmsp_matrix** matrix);
 /* Reads or generates a host matrix, with the keys matrix.*, and splits it. */
@@ -254,7 +254,7 @@ RMSP_C_API rmsp_status rmsp_matrix_apply(rmsp_matrix* matrix, double alpha, cons
    streamed matrix, and for one whose devices numbered its columns anew, which partition.exchange = ranges prevents. */
 RMSP_C_API rmsp_status rmsp_matrix_apply_transposed(rmsp_matrix* matrix, double alpha, const void* x, double beta,
                                                     void* y);
-/* The same two in the order of a stream: a cudaStream_t of the GPU that has y, null for its default stream. The product
+/* Products in the order of a stream: a cudaStream_t of the GPU that has y, null for its default stream. The product
    begins after what was queued there, and what is queued there afterwards begins once y is complete. x and y are in the
    memory of GPUs. Return when the work is queued; what a device reports later is lost: rmsp_runtime_synchronize() and
    the stream itself tell of broken devices. */
@@ -262,13 +262,13 @@ RMSP_C_API rmsp_status rmsp_matrix_apply_on_stream(rmsp_matrix* matrix, double a
                                                    void* y, void* stream);
 RMSP_C_API rmsp_status rmsp_matrix_apply_transposed_on_stream(rmsp_matrix* matrix, double alpha, const void* x,
                                                               double beta, void* y, void* stream);
-/* The same with vectors on the devices. A product takes x and y as rmsp_vector_create_x() and rmsp_vector_create_y()
+/* Products with vectors on the devices. One takes x and y as rmsp_vector_create_x() and rmsp_vector_create_y()
    make them, a transposed one the other way round, its y by rows. */
 RMSP_C_API rmsp_status rmsp_matrix_apply_vectors(rmsp_matrix* matrix, double alpha, const rmsp_vector* x, double beta,
                                                  rmsp_vector* y);
 RMSP_C_API rmsp_status rmsp_matrix_apply_transposed_vectors(rmsp_matrix* matrix, double alpha, const rmsp_vector* x,
                                                             double beta, rmsp_vector* y);
-/* The same without waiting. The arrays must stay, and be left alone, until rmsp_future_wait(); vectors may even be
+/* Products without waiting. The arrays must stay, and be left alone, until rmsp_future_wait(); vectors may even be
    destroyed. Work is done in order without waiting in between. */
 RMSP_C_API rmsp_status rmsp_matrix_apply_async(rmsp_matrix* matrix, double alpha, const void* x, double beta, void* y,
                                                rmsp_future** future);
@@ -283,7 +283,7 @@ RMSP_C_API void rmsp_future_destroy(rmsp_future* future);
    matrix takes no other array: write the new values there, and call this. They may be in the memory of a GPU of this
    process, but not for a matrix of blocks. Blocks. USAGE for coordinates that were sorted on the way. */
 RMSP_C_API rmsp_status rmsp_matrix_update_values(rmsp_matrix* matrix, const void* values);
-/* The same of values in the memory of a GPU, after what is on a stream of it. */
+/* New values in the memory of a GPU, after what is on a stream of it. */
 RMSP_C_API rmsp_status rmsp_matrix_update_values_on_stream(rmsp_matrix* matrix, const void* values, void* stream);
 /* The matrix as the devices hold it, with the values that it has now, as a new host matrix in CSR. The entries of a row
    are in the order in which they were given; by column, where the matrix was given by columns. Blocks. */
@@ -356,8 +356,8 @@ RMSP_C_API rmsp_status rmsp_vector_norm2(const rmsp_vector* x, double* norm);
    of how a product is computed, and kernel.determinism. USAGE for matrices or dimensions that do not fit. */
 RMSP_C_API rmsp_status rmsp_product_create(rmsp_runtime* runtime, const rmsp_host_matrix* a, const rmsp_host_matrix* b,
                                            const rmsp_options* options, rmsp_product** product);
-/* The same of matrices on the devices, which stay there: resident, of CSR. For factors in arrays of the caller's in the
-   memory of GPUs, rmsp_matrix_create_csr() makes such matrices. */
+/* A product of matrices on the devices, which stay there: resident, of CSR. For factors in arrays of the caller's in
+   the memory of GPUs, rmsp_matrix_create_csr() makes such matrices. */
 RMSP_C_API rmsp_status rmsp_product_create_resident(rmsp_runtime* runtime, const rmsp_matrix* a, const rmsp_matrix* b,
                                                     const rmsp_options* options, rmsp_product** product);
 RMSP_C_API void rmsp_product_destroy(rmsp_product* product);
@@ -405,10 +405,10 @@ RMSP_C_API void rmsp_solver_destroy(rmsp_solver* solver);
    in host memory, or in that of a GPU of this process. How it went is in `result`, a new handle: numerical failure is
    an outcome there, not an error. Only if `result` is null, it is NOT_CONVERGED. Blocks. */
 RMSP_C_API rmsp_status rmsp_solver_solve(rmsp_solver* solver, const void* b, void* x, rmsp_result** result);
-/* The same of a b in the memory of a GPU, after what is on a stream of it. It has ended when the call returns. */
+/* Solves with b in the memory of a GPU, after what is on a stream of it. It has ended when the call returns. */
 RMSP_C_API rmsp_status rmsp_solver_solve_on_stream(rmsp_solver* solver, const void* b, void* x, void* stream,
                                                    rmsp_result** result);
-/* The same with vectors as rmsp_vector_create_y() and rmsp_vector_create_x() by rows make them. */
+/* Solves with vectors as rmsp_vector_create_y() and rmsp_vector_create_x() by rows make them. */
 RMSP_C_API rmsp_status rmsp_solver_solve_vectors(rmsp_solver* solver, const rmsp_vector* b, rmsp_vector* x,
                                                  rmsp_result** result);
 /* After rmsp_matrix_update_values(): renews the preconditioner; everything else stays. Blocks. */

@@ -249,8 +249,8 @@ public:
     /// matrix stay usable, y is
     ///         then unspecified
     RMSP_API void apply(T alpha, const T* x, T beta, T* y);
-    /// The same with vectors on the devices; x by rows is gathered through the transport first. Blocks until y is
-    /// complete.
+    /// y = alpha A x + beta y with vectors on the devices; x by rows is gathered through the transport first. Blocks
+    /// until y is complete.
     /// \throws Error(usage) for vectors of another runtime, size or split, and for x and y that are the same; what a
     ///         device threw
     RMSP_API void apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
@@ -258,14 +258,14 @@ public:
     /// device threw. The future may be given up, its destructor does not wait; such errors are then lost.
     /// \throws Error(usage) as apply(), at once
     [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const T* x, T beta, T* y);
-    /// The same in the order of a stream of the GPU that has y: the product begins after what the caller queued there,
-    /// and what the caller queues there afterwards begins once y is complete. x and y are in the memory of GPUs.
+    /// apply() in the order of a stream of the GPU that has y: it begins after what the caller queued there, and what
+    /// the caller queues there afterwards begins once y is complete. x and y are in the memory of GPUs.
     /// Returns when the work is queued on every device; no host thread waits for a device. Errors of devices come by
     /// the future. \throws Error(usage) as apply(), and for arrays in host memory, at once
     [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const T* x, T beta, T* y, StreamRef stream);
-    /// The same with vectors on the devices, which stay by themselves. The work of successive calls is in order without
-    /// the caller waiting in between; Runtime::synchronize() waits for all.
-    /// \throws Error(usage) as apply(), at once
+    /// apply() without waiting, with vectors on the devices, which stay by themselves. The work of successive calls is
+    /// in order without the caller waiting in between; Runtime::synchronize() waits for all. \throws Error(usage) as
+    /// apply(), at once
     [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const DistributedVector<T>& x, T beta,
                                                          DistributedVector<T>& y);
     /// Both on the caller's terms, as if in a JobScope. get() throws Error(cancelled) or Error(deadline) where those
@@ -282,8 +282,8 @@ public:
     ///         columns were numbered anew, which DistributeOptions::transposed prevents (see Exchange::entries and
     ///         Plan::exchange)
     RMSP_API void apply_transposed(T alpha, const T* x, T beta, T* y);
-    /// The same with vectors on the devices. x is one that make_y() makes (or, if the matrix is square, make_x()), y
-    /// one that make_x(Layout::rows) makes.
+    /// y = alpha A^T x + beta y with vectors on the devices: x is one that make_y() makes (or, if the matrix is square,
+    /// make_x()), y one that make_x(Layout::rows) makes.
     RMSP_API void apply_transposed(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y);
     /// apply_transposed() without waiting for y, as apply_async().
     [[nodiscard]] RMSP_API std::future<void> apply_transposed_async(T alpha, const T* x, T beta, T* y);
@@ -299,7 +299,7 @@ public:
     /// \throws Error(usage) for another array then, for coordinates that were sorted on the way (Unsorted::sort), and
     ///         for values in GPU memory of rounded values
     RMSP_API void update_values(const T* values);
-    /// The same of values in the memory of a GPU, after what is on a stream of it.
+    /// update_values() with values in the memory of a GPU, after what is on a stream of it.
     RMSP_API void update_values(const T* values, StreamRef after);
 
     /// The entries a_ii of a square matrix, in a new vector as make_y() makes it: repeated entries added up, 0 where
@@ -398,15 +398,15 @@ public:
     ///         sorted in GPU memory, Error(out_of_memory) with the bytes; the runtime stays usable
     template <class T>
     [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const CsrView<T>& a, const DistributeOptions& options = {});
-    /// The same by columns: each device multiplies its columns with its range of x, and the partial results are added
+    /// A matrix by columns: each device multiplies its columns with its range of x, and the partial results are added
     /// by rows.
     template <class T>
     [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const CscView<T>& a, const DistributeOptions& options = {});
-    /// The same for coordinates: sorted by row as CSR, sorted by column as CSC, else as DistributeOptions::unsorted
+    /// A matrix of coordinates: sorted by row as CSR, sorted by column as CSC, else as DistributeOptions::unsorted
     /// says.
     template <class T>
     [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const CooView<T>& a, const DistributeOptions& options = {});
-    /// The same for blocks, as the CSR matrix of all their values; update_values() takes the values block after block.
+    /// A matrix of blocks, as the CSR matrix of all their values; update_values() takes the values block after block.
     /// What is in GPU memory passes through the host, now and at each update. Not streamed, and never borrowed.
     template <class T>
     [[nodiscard]] RMSP_API DistributedMatrix<T> distribute(const BsrView<T>& a, const DistributeOptions& options = {});
@@ -426,10 +426,11 @@ public:
     RMSP_API void redistribute(DistributedMatrix<T>& matrix, const CooView<T>& a);
     template <class T>
     RMSP_API void redistribute(DistributedMatrix<T>& matrix, const BsrView<T>& a);
-    /// The same without the caller's arrays: a resident matrix from the devices, which have to be healthy where it has
-    /// a part; a streamed one from the arrays that it is streamed from, whose copies librmsp keeps where it made some.
-    /// \throws Error(device) that names the rows (of a matrix by columns: columns; of unsorted coordinates: entries)
-    ///         that were on lost devices, else as above; the matrix is then as it was
+    /// redistribute() without the caller's arrays: a resident matrix from the devices, which have to be healthy where
+    /// it has a part; a streamed one from the arrays that it is streamed from, whose copies librmsp keeps where it made
+    /// some. \throws Error(device) that names the rows (of a matrix by columns: columns; of unsorted coordinates:
+    /// entries)
+    ///         that were on lost devices, else as with arrays; the matrix is then as it was
     template <class T>
     RMSP_API void redistribute(DistributedMatrix<T>& matrix);
 

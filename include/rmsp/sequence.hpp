@@ -375,7 +375,7 @@ public:
         (add(all, std::forward<Statements>(statements)), ...);
         record_pass(all, false);
     }
-    /// The same, also done where the iteration has stopped.
+    /// pass() that is also done where the iteration has stopped.
     template <class... Statements>
     void pass_always(Statements&&... statements)
     {

@@ -14,7 +14,7 @@ namespace rmsp {
 /// What `mspmv solve` prints: where the matrix is, how the solve ended and how its residual went down.
 struct SolveReport {
     std::string matrix;    ///< file name or description
-    std::string rhs;       ///< the same of b
+    std::string rhs;       ///< of b: file name or description
     std::string topology;  ///< one line
     Plan plan;
     std::string method;     ///< of "auto" what that became

@@ -110,7 +110,7 @@ struct MethodChoice {
 [[nodiscard]] RMSP_API MethodChoice choose_method(const Runtime& runtime, const Plan& plan,
                                                   const SolverOptions& options,
                                                   Determinism determinism = Determinism::none);
-/// The same of times that are known: one for each SolverInfo::automatic, in the order of list_solvers().
+/// What "auto" becomes by times that are known: one for each SolverInfo::automatic, in the order of list_solvers().
 /// \throws Error(usage) for others
 [[nodiscard]] RMSP_API MethodChoice choose_method(std::vector<MethodCandidate> candidates);
 
@@ -167,7 +167,7 @@ public:
     RMSP_API explicit Solver(const DistributedMatrix<T>& matrix, const SolverOptions& options = {},
                              std::shared_ptr<Preconditioner<T>> preconditioner = nullptr);
 
-    /// The same for rows of this process; `preconditioner` is for GhostedMatrix::own(): without overlap, each process
+    /// A solver for rows of this process; `preconditioner` is for GhostedMatrix::own(): without overlap, each process
     /// preconditions its own rows (additive Schwarz). Norms, inner products and SolveResult are of all processes;
     /// clocks and callbacks count on the first. Collective, as its other functions but options(): every process with
     /// the same options.
@@ -178,9 +178,9 @@ public:
     /// this process, where what writes it has ended: rows() entries of b, cols() of x. Blocks. \throws Error(usage) for
     /// null arrays, and what a device threw; x is then unspecified
     RMSP_API SolveResult solve(const T* b, T* x);
-    /// The same of a b in the memory of a GPU, after what is on a stream of it; x is complete when it returns.
+    /// solve() with b in the memory of a GPU, after what is on a stream of it; x is complete when it returns.
     RMSP_API SolveResult solve(const T* b, T* x, StreamRef after);
-    /// The same with vectors on the devices, that the matrix's make_y() and make_x(Layout::rows) make.
+    /// solve() with vectors on the devices, that the matrix's make_y() and make_x(Layout::rows) make.
     RMSP_API SolveResult solve(const DistributedVector<T>& b, DistributedVector<T>& x);
     /// After DistributedMatrix::update_values(): renews the preconditioner; everything else stays, unless that has to
     /// be recorded again (Preconditioner::generation()). Blocks.

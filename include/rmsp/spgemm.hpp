@@ -158,7 +158,7 @@ public:
     /// New values for the same structure, in the order of the arrays given to the constructor; null: as before, and
     /// always for an operand that is on the devices. Chunked: the arrays must stay until the next update.
     RMSP_API void update_values(const T* a_values, const T* b_values);
-    /// The same of values in the memory of a GPU, after what is on a stream of it.
+    /// update_values() with values in the memory of a GPU, after what is on a stream of it.
     RMSP_API void update_values(const T* a_values, const T* b_values, StreamRef after);
     /// C, once computed.
     /// \throws Error(usage) before compute()
@@ -224,14 +224,14 @@ public:
     /// The arrays of R, A and P must outlive this where a plan is chunked. \throws Error as SparseProduct
     RMSP_API TripleProduct(Runtime& runtime, const SpgemmOperand<T>& r, const SpgemmOperand<T>& a,
                            const SpgemmOperand<T>& p, const SpgemmOptions& options = {});
-    /// The same on the runtime that has all three. \throws Error as SparseProduct
+    /// Matrices on the devices, on the runtime that has all three. \throws Error as SparseProduct
     RMSP_API TripleProduct(const DistributedMatrix<T>& r, const DistributedMatrix<T>& a, const DistributedMatrix<T>& p,
                            const SpgemmOptions& options = {});
     const SpgemmPlan& inner_plan() const { return ap_.plan(); }
     const SpgemmPlan& outer_plan() const { return rap_.plan(); }
     /// R A P with new values of A, in its structure; null: as before, or as they are on the devices.
     RMSP_API CsrMatrix<T> compute(const T* a_values = nullptr);
-    /// The same, but it stays on the devices: in product().
+    /// compute() whose R A P stays on the devices: in product().
     RMSP_API void renew(const T* a_values = nullptr);
     const SparseProduct<T>& product() const { return rap_; }
 

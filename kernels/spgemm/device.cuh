@@ -258,7 +258,7 @@ void run_numeric_block(const NumericJob<T>& job, NumericClass c, Work work, cons
 template <class T>
 void run_numeric_virtual(const NumericJob<T>& job, const std::int32_t* list, std::int64_t count, cudaStream_t stream);
 
-/// Likewise rows of the classes few, in both phases.
+/// The listed rows, all of one class few: their structure, and their values.
 void run_structure_few(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
                        Overlap overlap, cudaStream_t stream);
 template <class T>

@@ -186,7 +186,7 @@ constexpr std::int64_t hash_bytes(std::int32_t words, std::int64_t entries, std:
 {
     return word_slots(words) * word_slot_bytes + entries * value_bytes * twins;
 }
-/// Likewise of a block, with two slots an entry.
+/// Shared memory of a row that is added up in a block's hash table, with two slots an entry.
 constexpr std::int64_t block_hash_bytes(std::int64_t entries, std::int64_t value_bytes)
 {
     return entries * (2 * column_slot_bytes + value_bytes);

@@ -172,7 +172,7 @@ public:
     /// when the stream gets there). Pageable memory goes through a pinned, node-local ring filled by the worker's
     /// cores.
     virtual void upload(Stream& stream, void* dst, const void* src, std::size_t bytes, const Between& between = {}) = 0;
-    /// The same for data that is made on the way (converted columns): `fill` has been called for everything when this
+    /// Uploads data that is made on the way (converted columns): `fill` has been called for everything when this
     /// returns.
     virtual void upload(Stream& stream, void* dst, std::size_t bytes, const Filler& fill,
                         const Between& between = {}) = 0;

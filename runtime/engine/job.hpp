@@ -100,7 +100,7 @@ public:
     /// One line about its end, `job=7 kind=product matrix="A" outcome=finished`, if spdlog's level is debug; before
     /// let_go().
     void log_end(const std::exception_ptr& error) const noexcept;
-    /// The same of an error on one device.
+    /// One line about an error on one device.
     void log_failure(const DeviceInfo& device, const std::exception_ptr& error) const noexcept;
     /// Whatever the closures hold (matrices, vectors) is let go before the caller sees the job as done.
     void let_go() noexcept;

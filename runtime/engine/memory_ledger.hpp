@@ -87,7 +87,7 @@ private:
         std::int64_t peak = 0;      ///< the most that `taken` was
         std::int64_t promised = 0;  ///< and not taken yet
     };
-    /// The same, under the lock; the most there can be where nothing is known.
+    /// room() of an account, under the lock; the most there can be where nothing is known.
     std::int64_t available(const Account& account) const;
     /// The first device that has too little; -1: none. Under the lock.
     int lacking(std::span<const std::int64_t> bytes) const;

@@ -35,7 +35,7 @@ public:
     /// Appends the first task of `tasks`, which must not be empty, taking it from there. Allocates nothing. Returns
     /// false if the worker has been stopped; the task then stays where it is.
     bool post(Tasks& tasks) noexcept;
-    /// The same of a task made here.
+    /// post() of a task made here.
     template <class F>
     requires std::is_invocable_v<F, Worker&>
     bool post(F f)

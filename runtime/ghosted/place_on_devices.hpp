@@ -14,7 +14,7 @@ namespace rmsp::ghosted {
 struct Placed {
     std::vector<std::int64_t> picked;       ///< own columns, those of each device in turn
     std::vector<std::int64_t> pick_slices;  ///< how `picked` is cut; empty: the entries are in host memory
-    std::vector<std::int64_t> rest_slices;  ///< how the columns of Split::rest are; empty likewise
+    std::vector<std::int64_t> rest_slices;  ///< how columns of Split::rest are cut; empty: in host memory
     std::vector<std::size_t> copied;        ///< entries of each device that are copied there
     std::vector<std::int64_t> ghost_of;     ///< what number each column of Split::rest had
 };

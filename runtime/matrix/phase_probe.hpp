@@ -34,7 +34,7 @@ public:
     /// Ends a phase on a stream of the worker that began at the mark `since`. Phases of one name in an apply are added
     /// up.
     std::size_t mark(engine::Worker& worker, const char* phase, engine::Stream& stream, std::size_t since);
-    /// The same for what the host timed.
+    /// Adds a phase that the host timed.
     void add(engine::Worker& worker, const char* phase, double seconds);
     /// The latest mark.
     std::size_t last(const engine::Worker& worker) const { return used_[static_cast<std::size_t>(worker.rank())] - 1; }

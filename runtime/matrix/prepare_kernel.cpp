@@ -33,7 +33,7 @@ constexpr double most_held_share = 1.0 / 32;
 // four. It sleeps unless another product has just ended, as more threads are open than the machine has cores: those of
 // other devices, and of the caller.
 constexpr std::int64_t least_shared = 65536;
-// The same of kernels with a format of their own, which are faster.
+// As many for kernels with a format of their own, which are faster.
 constexpr std::int64_t least_shared_in_format = 400'000;
 
 /// What it costs that a candidate is made ready and raced, if it loses.

@@ -79,7 +79,7 @@ public:
     /// second time is timed. Waits for the stream. Does nothing once the race is decided, or where no runner has an
     /// order. \throws Error(out_of_memory) if there is no room for two vectors; the race goes on then
     void decide_in_order(std::int64_t entries);
-    /// The same for applies with vectors as they are, of so many entries: frees the losers, where these hold much.
+    /// Decides for applies with vectors as they are, of so many entries: frees the losers, where these hold much.
     void decide_now(std::int64_t x_entries, std::int64_t y_entries);
 
 private:

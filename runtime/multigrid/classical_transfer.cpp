@@ -26,11 +26,11 @@ struct OnDevice {
     DeviceArray<std::uint8_t> strong;  ///< marks of the entries of A
     DeviceArray<std::int32_t> number;  ///< of each row's coarse point
     kernels::CsrArrays<T> p;           ///< until it is distributed
-    Transposed<T> r;                   ///< likewise
+    Transposed<T> r;                   ///< P^T, until it is distributed
     RowStatistics p_rows;
     RowStatistics r_rows;
     spgemm::DeviceRows<T> whole;  ///< A, where several devices have rows of it, while P is made
-    spgemm::DeviceRows<T> old;    ///< P likewise, while its values are renewed
+    spgemm::DeviceRows<T> old;    ///< P, where several devices have rows of it, while its values are renewed
 };
 
 /// Whether the first device has the matrix in the columns' own numbers.

@@ -17,7 +17,7 @@ public:
     /// \param devices  of the runtime \param goes_on  later estimates go on from the vector of the one before
     PowerMethod(std::size_t devices, bool goes_on) : goes_on_(goes_on), first_(devices), steps_(devices) {}
 
-    /// The same on all devices, whose workers all call it. Waits. \param a  the worker's rows
+    /// An estimate, the same on all devices, whose workers all call it. Waits. \param a  the worker's rows
     /// \param inverse  of filtered_inverse() \param along_rows  of vectors along all rows
     /// \param v  what the device has of the last vector; empty at first, and where none is gone on from
     double operator()(engine::Worker& worker, engine::Rendezvous& meeting, const kernels::AggregatedRows<T>& a,

@@ -22,7 +22,7 @@ public:
     virtual void split(const Partition& partition) = 0;
     /// Queues the values of the worker's part to where its first one goes. Every worker of the job calls it.
     virtual void gather(engine::Worker& worker, engine::Rendezvous& meeting, T* to) = 0;
-    /// The same for columns.
+    /// Queues the columns of the worker's part to where its first one goes. Every worker of the job calls it.
     virtual void gather_columns(engine::Worker& worker, engine::Rendezvous& meeting, std::int32_t* to) = 0;
     /// Local row pointers of the worker's part, one more than its rows; 32-bit or 64-bit ones. Every worker of the job
     /// calls one of these two. Waits for the device.

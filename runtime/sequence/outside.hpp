@@ -75,7 +75,7 @@ public:
             ask([this] { processes_->settle(); });
         }
     }
-    /// The same where the job has failed: of what waiting throws nothing is to be told.
+    /// settle() where the job has failed: of what waiting throws nothing is to be told.
     void settle_failed() noexcept;
     /// On the caller's thread: what the first process has.
     double of_first(double value) { return processes_->of_first(value); }

@@ -20,7 +20,7 @@ public:
     /// worker of the job calls it. \param held  where its slice begins
     template <class E>
     void gather(engine::Worker& worker, engine::Rendezvous& meeting, const E* held, E* to);
-    /// The same where slices are in the ranges' arrays, in their places.
+    /// gather() where slices are in the ranges' arrays, in their places.
     template <class E>
     void complete(engine::Worker& worker, engine::Rendezvous& meeting, E* to);
 

@@ -21,7 +21,7 @@ struct ColumnBlockTuning {
     int slice_weight = 180;             ///< tiles that take as long as loading a slice of x, all warps waiting
     int stretches_a_tile = 128;         ///< whose sums take as long to write as one tile to read
     int fewest_entries_a_stretch = 3;   ///< on average; with fewer, gathers of x cost less than the sums of stretches
-    int fewest_if_split = 2;            ///< the same where the first step hides an exchange of x, for which others wait
+    int fewest_if_split = 2;            ///< entries a stretch, where the first step hides an exchange of x
     bool operator==(const ColumnBlockTuning&) const = default;
 };
 template <class T>

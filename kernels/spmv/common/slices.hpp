@@ -37,8 +37,8 @@ inline constexpr int slice_block_bytes = slice_rows * slice_group;
 enum class SliceCode : std::uint8_t {
     csr,       ///< the slice is not stored: its lanes read the CSR arrays
     diagonal,  ///< column = row + base
-    masked,    ///< the same of rows in their order, which need not have all entries: bit l of word k says whether row l
-               ///< has entry k
+    masked,    ///< column = row + base, of rows in their order, which need not have all entries: bit l of word k says
+               ///< whether row l has entry k
     bytes1,    ///< column = first row of the slice + base + code
     bytes2,
     bytes4,  ///< column = code; no bases
@@ -50,14 +50,14 @@ enum class SliceValues : std::uint8_t {
     floats,   ///< doubles that are exactly floats
     uniform,  ///< one value for each k: all rows that have an entry k have the same
     nibbles,  ///< 4-bit indices into a table of the slice's own
-    bytes,    ///< the same with 8 bits
+    bytes,    ///< 8-bit indices into a table of the slice's own
 };
 inline constexpr int most_table_entries = 256;
 
 /// What the columns of a slice have in common, over all its k: entry k of the rows that have one.
 struct SliceColumns {
     std::int32_t spread = 0;  ///< largest difference of two columns of the same k
-    std::int32_t skew = 0;    ///< the same for column - lane; 0: diagonals only
+    std::int32_t skew = 0;    ///< largest difference of two column - lane of the same k; 0: diagonals only
     bool operator==(const SliceColumns&) const = default;
 };
 

@@ -25,7 +25,8 @@ struct Coarsenings {
     /// that it had there. (tentative() of one vector and one unknown a node)
     void (*normalise)(std::int64_t rows, const std::int32_t* number, std::int64_t count, double* values, double* coarse,
                       const Context& context) = nullptr;
-    /// The same of the vector of ones, whose sums do not depend on their order: coarse[a] = its length on aggregate a,
+    /// normalise() of the vector of ones, whose sums do not depend on their order: coarse[a] = its length on aggregate
+    /// a,
     void (*lengths_of_ones)(std::int64_t rows, const std::int32_t* number, std::int64_t count, double* coarse,
                             const Context& context) = nullptr;
     /// and values[i] = its entries then, of any of the rows.

@@ -442,7 +442,7 @@ __global__ void __launch_bounds__(group_threads)
     }
 }
 
-/// New values of the rows of P; too_wide as above.
+/// New values of the rows of P; too_wide[row] = 1 for those that are left, else 0.
 template <class T, class Source>
 __global__ void __launch_bounds__(group_threads)
     renew_extended_kernel(Source a, CoarseEntries coarse, std::int64_t rows, SumRoom room, RowPointers row_ptr,

@@ -133,7 +133,7 @@ struct EntryPair {
         value[0] = values.of[0];
         value[1] = values.of[1];
     }
-    /// The same without the next one.
+    /// Entry `at` alone.
     __device__ __forceinline__ void load_last(const Filtered<T>& a, std::int64_t at)
     {
         column[0] = a.strong[at] != 0 ? a.columns[at] : -1;

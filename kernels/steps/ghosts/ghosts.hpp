@@ -97,7 +97,7 @@ struct GhostValues {
     void (*pack)(const T* x, const std::int32_t* list, std::int64_t n, T* out, const Context& context) = nullptr;
     /// x[list[i]] += in[i]; no entry is listed twice
     void (*add_at)(const T* in, const std::int32_t* list, std::int64_t n, T* x, const Context& context) = nullptr;
-    /// The same, and sums[k], k < add_at_sums: all together the sum of w[list[i]] times what is added to x[list[i]].
+    /// add_at(), and sums[k], k < add_at_sums: all together the sum of w[list[i]] times what is added to x[list[i]].
     void (*add_at_with)(const T* in, const std::int32_t* list, std::int64_t n, T* x, const T* w, double* sums,
                         const Context& context) = nullptr;
 

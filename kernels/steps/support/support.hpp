@@ -66,8 +66,8 @@ struct IndexSupport {
     /// of the global ones that begins at its first row. (MSREP, section 4.1)
     void (*localize_row_ptr)(IndexView row_ptr, std::int64_t rows, std::int64_t start, std::int64_t nnz, Out* out,
                              const Context& context) = nullptr;
-    /// The same for a matrix of `all` rows of which the others are empty: `rows` begin at row `first` of it, and out
-    /// has all + 1 pointers.
+    /// localize_row_ptr() for a matrix of `all` rows of which the others are empty: `rows` begin at row `first` of it,
+    /// and out has all + 1 pointers.
     void (*spread_row_ptr)(IndexView row_ptr, std::int64_t first, std::int64_t rows, std::int64_t all,
                            std::int64_t start, std::int64_t nnz, Out* out, const Context& context) = nullptr;
 
