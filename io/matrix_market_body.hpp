@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "core/even_cut.hpp"
 #include "core/parallel.hpp"
 #include "core/read_limit.hpp"
+#include "core/value_names.hpp"
 #include "io/matrix_market_header.hpp"
 #include "io/number.hpp"
 #include "io/part_reader.hpp"
@@ -210,8 +210,7 @@ private:
         const char* next = p;
         const NumberStatus status = parse_real(p, end, value, next);
         if (status == NumberStatus::overflow) {
-            source_.fail(p, fmt::format("value {} is too large for {}", source_.quote(p),
-                                        std::numeric_limits<T>::digits == 24 ? "float" : "double"));
+            source_.fail(p, fmt::format("value {} is too large for {}", source_.quote(p), core::value_name<T>));
         }
         if (status == NumberStatus::malformed) {
             source_.fail(p, fmt::format("expected a value, found {}", source_.quote(p)));

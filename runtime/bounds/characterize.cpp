@@ -11,6 +11,7 @@
 #include <rmsp/partition.hpp>
 #include <rmsp/renumber.hpp>
 
+#include "core/value_names.hpp"
 #include "core/value_types.hpp"
 #include "runtime/bounds/pattern.hpp"
 
@@ -119,7 +120,7 @@ Characterization characterize_operation(const CsrView<T>& a, const Pattern& patt
     const Counts counts = count(op);
     Characterization out;
     out.product = b != nullptr;
-    out.precision = sizeof(T) == 4 ? "float" : "double";
+    out.precision = core::value_name<T>;
     out.value_bytes = op.value_bytes;
     out.rows = pattern.rows;
     out.inner = pattern.cols;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/parallel.hpp"
+#include "core/value_names.hpp"
 #include "core/value_types.hpp"
 #include "runtime/plan/predict.hpp"
 #include "runtime/plan/sides.hpp"
@@ -53,7 +54,7 @@ std::int64_t largest_halo(const Plan& plan)
 
 void set_ghosts(Plan& plan, const std::vector<std::int64_t>& slices, const std::vector<std::int64_t>& ghosts)
 {
-    const std::int64_t value_bytes = plan.precision == "double" ? sizeof(double) : sizeof(float);
+    const std::int64_t value_bytes = core::value_bytes(plan.precision);
     plan.exchange = "entries";
     for (std::size_t i = 0; i < plan.shards.size(); ++i) {
         ShardPlan& shard = plan.shards[i];

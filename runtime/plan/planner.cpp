@@ -15,6 +15,7 @@
 
 #include "core/device_kind.hpp"
 #include "core/enumerator.hpp"
+#include "core/value_names.hpp"
 #include "runtime/plan/device_count.hpp"
 #include "runtime/plan/merge.hpp"
 #include "runtime/plan/predict.hpp"
@@ -426,7 +427,7 @@ Plan begin_plan(const detail::RuntimeState& runtime, const Stored<T>& a, const D
     plan.nnz = a.nnz;
     plan.format = a.format;
     plan.order = a.transposed ? CooOrder::by_column : a.order;
-    plan.precision = sizeof(T) == 8 ? "double" : "float";
+    plan.precision = core::value_name<T>;
     plan.expected_applies = options.expected_applies;
     plan.mode = streamed ? "streamed" : "resident";
     plan.transport = runtime.transport_name();

@@ -5,6 +5,7 @@
 
 #include <kernels/spmv/spmv.hpp>
 
+#include "core/value_names.hpp"
 #include "runtime/plan/device_count.hpp"
 #include "runtime/transport/halo.hpp"
 
@@ -48,7 +49,7 @@ void predict(Plan& plan, const detail::RuntimeState& runtime, Layout x_layout)
     const bool entries = plan.exchange == "entries";
     const bool exchanged =
         plan.mode == "resident" && x_layout == Layout::rows && (entries || plan.exchange == "ranges");
-    const double value_bytes = plan.precision == "double" ? sizeof(double) : sizeof(float);
+    const auto value_bytes = static_cast<double>(core::value_bytes(plan.precision));
     for (ShardPlan& shard : plan.shards) {
         const double kernel = kernel_seconds(shard);
         shard.exchange_seconds = 0;

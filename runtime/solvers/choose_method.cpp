@@ -9,6 +9,7 @@
 
 #include "core/enumerator.hpp"
 #include "core/text.hpp"
+#include "core/value_names.hpp"
 #include "runtime/plan/device_count.hpp"
 #include "runtime/transport/table.hpp"
 
@@ -59,7 +60,7 @@ StepFacts step_facts(const Plan& plan, const detail::RuntimeState& runtime, bool
     const bool peers = row != nullptr ? row->peer_memory : runtime.connection.name == "unknown";
     facts.costs = host ? host_costs : peers ? peer_costs : copy_costs;
     const double assumed = host ? assumed_host_gbs : plan::apply_costs.assumed_gbs;
-    const double value_bytes = plan.precision == "double" ? sizeof(double) : sizeof(float);
+    const auto value_bytes = static_cast<double>(core::value_bytes(plan.precision));
     int devices = 0;
     for (const ShardPlan& shard : plan.shards) {
         if (shard.part.rows() == 0) {

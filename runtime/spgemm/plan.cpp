@@ -12,6 +12,7 @@
 #include "core/first_error.hpp"
 #include "core/team.hpp"
 #include "core/text.hpp"
+#include "core/value_names.hpp"
 #include "runtime/node/node.hpp"
 #include "runtime/spgemm/work.hpp"
 #include "runtime/transport/table.hpp"
@@ -167,7 +168,7 @@ SpgemmPlan plan_of(const CsrView<T>& a, const CsrView<T>& b)
     plan.cols = b.cols;
     plan.a_nnz = a.nnz;
     plan.b_nnz = b.nnz;
-    plan.precision = sizeof(T) == 8 ? "double" : "float";
+    plan.precision = core::value_name<T>;
     return plan;
 }
 

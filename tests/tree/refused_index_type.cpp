@@ -1,4 +1,4 @@
-// Must not compile with -DTYPE=...: see CMakeLists.txt.
+// Compiles with -DTYPE=... or must not: see CMakeLists.txt.
 #include <cstddef>
 
 #include <rmsp/matrix.hpp>
