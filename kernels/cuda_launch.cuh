@@ -57,7 +57,7 @@ void launch_early(const char* name, void (*kernel)(Parameters...), dim3 blocks, 
     check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), name);
 }
 
-/// The same without dynamic shared memory.
+/// launch_early() without dynamic shared memory.
 template <class... Parameters, class... Arguments>
 void launch_early(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, cudaStream_t stream,
                   const Arguments&... arguments)

@@ -34,7 +34,8 @@ void sum(const T* numbers, std::int64_t n, T* result, const Context& context);
 template <class Key, class Value>
 void sort_pairs(const Key* keys, Key* sorted_keys, const Value* values, Value* sorted_values, std::int64_t n, int bits,
                 const Context& context);
-/// The same without more work space than the other arrays: where the result is in these, the pointers change places.
+/// sort_pairs() without more work space than the other arrays: where the result is in these, the pointers change
+/// places.
 void sort_pairs_in_turn(std::uint64_t*& keys, std::uint64_t*& other_keys, std::int32_t*& values,
                         std::int32_t*& other_values, std::int64_t n, int bits, const Context& context);
 void sort_keys(const std::uint64_t* keys, std::uint64_t* sorted_keys, std::int64_t n, const Context& context);

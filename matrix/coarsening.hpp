@@ -36,7 +36,7 @@ struct PartOfRows {
     std::function<bool(bool)> any;  ///< whether it is so for one of them
 };
 
-/// The same of a part: finds what the larger graph's coarse points are, if the edges from and to its rows are here.
+/// pmis() of a part: finds what the larger graph's coarse points are, if the edges from and to its rows are here.
 /// Only rows of the part get numbers, from 0.
 Coarsening pmis(const Graph& depends, const PartOfRows& part);
 

@@ -267,7 +267,7 @@ std::string key_table()
     return text;
 }
 
-/// The same for people: section by section.
+/// The keys for people: section by section.
 std::string key_list()
 {
     std::string text;

@@ -369,7 +369,7 @@ private:
         }
     }
 
-    /// The same where the rows of B are runs of columns.
+    /// Adds a row where the rows of B are runs of columns.
     template <class AIndex, class BIndex>
     void add_runs(std::int64_t row, const AIndex* a_ptr, const BIndex* b_ptr, const T* a_values, const T* b_values,
                   T* sums, std::int32_t first) const

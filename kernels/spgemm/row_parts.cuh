@@ -50,7 +50,8 @@ __device__ __forceinline__ void find_part(const RowSource& source, std::int32_t 
     __syncthreads();
 }
 
-/// The same of a row that is given by its columns, by one thread, for one part. The last part ends where the row does.
+/// Where a part begins of a row that is given by its columns, by one thread, for one part. The last part ends where the
+/// row does.
 __device__ __forceinline__ PartBegin find_part(const std::int32_t* columns, std::int32_t entries, std::int32_t first,
                                                const PartCut& cut, int part, int parts)
 {

@@ -30,7 +30,7 @@ std::shared_ptr<MatrixState<T>> distribute_rows(const std::shared_ptr<RuntimeSta
                : distribute_view(target, m, options);
 }
 
-/// The same of M in coordinates.
+/// Distributes M in coordinates.
 template <class T>
 std::shared_ptr<MatrixState<T>> distribute_entries(const std::shared_ptr<RuntimeState>& target, const CooView<T>& m,
                                                    bool transposed, const DistributeOptions& options)

@@ -89,7 +89,7 @@ private:
     PlacedX place_whole_x(engine::Worker& worker, engine::Rendezvous& meeting, const Source<T>& x, PhaseProbe* probe);
     /// Brings x to where the worker's kernel reads it.
     PlacedX place_x(engine::Worker& worker, engine::Rendezvous& meeting, const Source<T>& x, PhaseProbe* probe);
-    /// The same for an x that is exchanged by rows and where it is: entries of other devices come to their place beside
+    /// Multiplies with an x that is exchanged by rows, where it is: entries of other devices come to their place beside
     /// the slice on the worker's side stream, while the worker's stream multiplies what needs none of them: the rows of
     /// `interior`, or, if that is empty, the columns of the slice and the popular ghosts, which come first. Other rows
     /// follow on the side stream, other columns on the worker's.

@@ -34,7 +34,7 @@ struct StreamEnds {
 std::vector<StreamPiece> cut_stream(IndexView row_ptr, const PartialCsr& part, std::int64_t carry_nnz,
                                     std::int64_t chunk_bytes, std::int64_t entry_bytes, const StreamEnds& ends = {});
 
-/// The same of coordinates, which have a row index with each entry instead of row pointers: `entry_bytes` are of a row,
+/// Pieces of coordinates, which have a row index with each entry instead of row pointers: `entry_bytes` are of a row,
 /// a column and a value. Those sorted by row are cut between rows; unsorted ones anywhere, as if they were one row.
 std::vector<StreamPiece> cut_coordinates(IndexView row_idx, CooOrder order, const PartialCsr& part,
                                          std::int64_t carry_nnz, std::int64_t chunk_bytes, std::int64_t entry_bytes,

@@ -21,11 +21,11 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
 template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const MatrixState<T>& matrix, const plan::Side& side, Layout layout);
 
-/// The same, with room for products of two matrices that slice it alike: the x of both.
+/// A vector with room for products of two matrices that slice it alike: the x of both.
 template <class T>
 std::shared_ptr<VectorState<T>> make_shared_x(const MatrixState<T>& a, const MatrixState<T>& b);
 
-/// The same in the order of the matrix's kernel, if it has one of its own and vectors can be in it; blocks.
+/// A vector in the order of the matrix's kernel, if it has one of its own and vectors can be in it; blocks.
 template <class T>
 std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<MatrixState<T>>& matrix, const plan::Side& side,
                                             Layout layout, Order order);

@@ -34,7 +34,7 @@ private:
     std::vector<std::int64_t> said_;  ///< by each device
 };
 
-/// The same of rows that one device has, all of them.
+/// find_aggregates() where one device has all rows.
 std::int64_t find_aggregates(kernels::AggregatePart all, const kernels::Context& context);
 
 }  // namespace rmsp::multigrid

@@ -15,12 +15,12 @@ template <class T>
 const kernels::SpmvKernel<T>& choose_streamed_spmv(DeviceKind kind, const std::string& name, Determinism determinism,
                                                    const RowStatistics& rows, std::int64_t cols);
 
-/// The same for columns: choose_spmv_csc().
+/// The kernel that streams columns: choose_spmv_csc().
 template <class T>
 const kernels::CscKernel<T>& choose_streamed_csc(DeviceKind kind, const std::string& name, Determinism determinism);
 
-/// The same for coordinates in that order, choose_spmv_coo(), whether "auto" would take the kernel for resident ones or
-/// not.
+/// The kernel that streams coordinates in that order, choose_spmv_coo(), whether "auto" would take the kernel for
+/// resident ones or not.
 template <class T>
 const kernels::CooKernel<T>& choose_streamed_coo(DeviceKind kind, const std::string& name, Determinism determinism,
                                                  CooOrder order);

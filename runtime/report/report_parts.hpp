@@ -60,7 +60,7 @@ Json plan_json(const Plan& plan);
 Json phases_json(const std::vector<PhaseTimes>& phases, double unit);
 /// The fields of Google Benchmark, phases and verification; number `index` of the document.
 Json benchmark_json(const Measurement& m, const Verification& v, std::size_t index);
-/// The same of a solve of so many seconds, whose operations are not counted.
+/// The fields of a solve of so many seconds, whose operations are not counted.
 Json solve_json(std::string name, double seconds, std::vector<PhaseTimes> phases = {});
 /// The whole document, with the lines of `text` as context.text.
 std::string document(Json context, Json benchmarks, const std::string& text);

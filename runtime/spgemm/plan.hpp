@@ -28,7 +28,7 @@ SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const 
                         const std::vector<std::int64_t>& limits, HostVector<std::int64_t>& work,
                         std::vector<RowSelection>* selections);
 
-/// The same of factors that are on the devices, whose entries the host does not see: what depends on those is left to
+/// Plans with factors that are on the devices, whose entries the host does not see: what depends on those is left to
 /// the kernels. Each device multiplies the rows of A that it has. `first_rows` and `slices` are A's, of
 /// ResidentFactor; `touched`: the columns of A that each device's rows may have; `selections` gets the rows of B for
 /// each device, all between the first and the last such column, and `needed` are their entries, on several devices.

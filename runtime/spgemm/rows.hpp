@@ -78,7 +78,7 @@ template <class T>
 IndexView upload_row_pointers(engine::Worker& worker, engine::MemoryBudget& memory, const CsrView<T>& matrix,
                               const RowSelection& selection, std::int64_t first_row, std::int64_t rows,
                               kernels::DeviceArray<std::byte>& storage);
-/// The same with the selected rows' entries: a matrix of its own.
+/// Uploads the selected rows with their entries: a matrix of its own.
 template <class T>
 void upload_rows(engine::Worker& worker, engine::MemoryBudget& memory, const CsrView<T>& matrix,
                  const RowSelection& selection, std::int64_t first_row, std::int64_t rows, DeviceRows<T>& out);

@@ -44,7 +44,7 @@ inline int narrowed_bytes(const Features& f, int value_bytes)
     return f.floats ? static_cast<int>(sizeof(float)) : value_bytes;
 }
 
-/// The same where one value may stand for all.
+/// Bytes of a value where a format stores all of them alike, or one may stand for all.
 inline int uniform_bytes(const Features& f, int value_bytes) { return f.constant ? 0 : narrowed_bytes(f, value_bytes); }
 
 /// The work of a kernel that reads the arrays of CSR; its shares are still to be set.

@@ -185,7 +185,7 @@ void prefetch_lines(const V* entries, std::int64_t n)
     }
 }
 
-/// The same for a row. Long ones keep the hardware busy by themselves.
+/// Asks ahead for what follows a row. Long ones keep the hardware busy by themselves.
 template <class V>
 void prefetch(const V* values, const std::int32_t* cols, std::int64_t n)
 {

@@ -20,7 +20,7 @@ constexpr std::int64_t bisect_columns(const Offset* col_ptr, std::int64_t low, s
     return low;
 }
 
-/// The same of [low, high], in a time that grows with the logarithm of the distance from low.
+/// bisect_columns() of [low, high], in a time that grows with the logarithm of the distance from low.
 template <class Offset>
 constexpr std::int64_t find_column(const Offset* col_ptr, std::int64_t low, std::int64_t high, std::int64_t i)
 {

@@ -25,7 +25,7 @@ public:
         renew(common_values(shard, context), entries, context, fill);
     }
 
-    /// The same where that is known; does not wait.
+    /// renew() where it is known how values can be stored; does not wait.
     template <class F>
     void renew(const CommonValues<T>& common, std::int64_t entries, const Context& context, F&& fill)
     {

@@ -83,7 +83,7 @@ constexpr std::int64_t value_place(int k, int lane, int width, int vector)
     return first + vector <= width ? (std::int64_t{first} * slice_rows + lane * vector + (k - first))
                                    : std::int64_t{k} * slice_rows + lane;
 }
-/// The same for its column.
+/// Where the column of a lane's entry k is.
 constexpr std::int64_t column_place(int k, int lane)
 {
     return (std::int64_t{k / group} * slice_rows + lane) * group + k % group;

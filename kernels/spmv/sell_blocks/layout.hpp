@@ -97,7 +97,7 @@ constexpr std::int64_t block_value_place(const BlockShape& shape, int width, int
     const int i = k % group * shape.lane_values() + place;
     return std::int64_t{first} * lanes * shape.lane_values() + (i / group * lanes + lane) * group + i % group;
 }
-/// The same of an entry of a block of node `node` of the slice.
+/// Where an entry of a block of node `node` is in its slice.
 template <class T>
 constexpr std::int64_t block_entry_place(const BlockShape& shape, int width, int k, int node, int row, int col)
 {

@@ -171,7 +171,7 @@ void find_diagonal(const CsrShard<T>& a, std::int64_t first_row, double* out, co
              });
 }
 
-/// The same of a matrix of which all rows are there.
+/// The diagonal of a matrix of which all rows are there.
 template <class T>
 DeviceArray<double> diagonal_of(const CsrShard<T>& a, const Context& context)
 {

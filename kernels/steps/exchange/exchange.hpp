@@ -93,7 +93,7 @@ struct Exchanges {
     /// that do not wait for each other meanwhile; until all run, they spin. \throws Error(internal) for parts that are
     /// not aligned alike to 16 bytes
     void (*exchange_with_peers)(const PeerExchange& exchange, const Context& context) = nullptr;
-    /// The same as exchange_with_peers() for little data: each device writes what a peer needs into lines of the peer's
+    /// exchange_with_peers() for little data: each device writes what a peer needs into lines of the peer's
     /// memory and takes what it needs out of its own, so that nothing is asked for and no fence waits for what was
     /// written. A peer's lines must have been taken before they are written again: a device uses two sets of them in
     /// turn with each peer, and before an exchange with a peer ends, that has ended the one before.

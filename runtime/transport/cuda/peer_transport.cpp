@@ -188,7 +188,7 @@ private:
     {
         return ends_[on].memory.data() + static_cast<std::size_t>(2 * from + set) * line_set();
     }
-    /// The same on all devices.
+    /// Whether lines carry it; on all devices alike.
     bool fits_lines(const Gather& gather) const
     {
         std::size_t most = 0;
