@@ -6,6 +6,7 @@
 # Usage: bench/run_ehyb_class.sh [CASE...]   of 1-sweep 1-random 3-sweep 3-random 4-sweep 4-random   (all)
 #   BENCH    bench_spmv                                          (build/bin/bench_spmv)
 #   OUT      folder of ehyb-class.json, ehyb-class.md, preparation.txt, preparation.json, drawings  (bench/results/tmp)
+#            the paper's tables are the end of ehyb-class.md; bench/plot_ehyb.py makes them of several slices, too
 #   ROWS     about how many                                      (1000000; 20000 without a GPU)
 #   KERNELS  what is measured; ehyb-metis takes minutes          (as below)
 #   PRECISION  double,float                                      (double,float)
@@ -82,4 +83,6 @@ for matrix, kernels in medians.items():
         print(f"{matrix}, {kernel}: " + ", ".join(f"{step} {ms:.2f} ms" for step, ms in of.items()) +
               f"; together {sum(of.values()):.1f} ms")
 PYTHON
+python3 "$here/plot_ehyb.py" "$out/ehyb-class" "$out/ehyb-class.json" --preparation "$out/preparation.json" |
+    tee -a "$out/ehyb-class.md"
 exit $failed
