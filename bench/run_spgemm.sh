@@ -74,7 +74,8 @@ bands() {
     "$bench" --devices $one --kernels "$(IFS=,; echo "${accumulators[*]}")" --iterations 3 --warmup 1 \
         --seconds "${SECONDS_EACH:-0}" --json "$out/bands.json" "${cases[@]}"
 }
-# Figures 8 to 10 of Kurt et al.: counts of virtual warps in a block, and as many as the row wants; a block for a row.
+# Figures 8 to 10 of Kurt et al.: counts of virtual warps in a block, and as many as the row wants; a block for a row;
+# hash tables, as the peers of the paper have them.
 virtual() {
     local cases=()
     for half in 7 15 31 63 111; do
@@ -91,7 +92,7 @@ virtual() {
     done
     local kernels
     if [ "$gpus" -gt 0 ]; then
-        kernels=$(echo auto spgemm/{virtual,virtual-{1,2,4,8},scatter} cusparse-spgemm-alg{1,2,3} | tr ' ' ,)
+        kernels=$(echo auto spgemm/{virtual,virtual-{1,2,4,8},scatter,hash} cusparse-spgemm-alg{1,2,3} | tr ' ' ,)
     else
         kernels=auto,spgemm-openmp/hash
     fi
@@ -115,5 +116,8 @@ if python3 -c 'import matplotlib' 2> /dev/null; then
     for json in "$out"/{squares,pairs,bands,virtual,devices,parts}.json; do
         [ ! -f "$json" ] || python3 "$here/plot_spgemm.py" "$json" "${json%.json}.svg"
     done
+    if [ "$gpus" -gt 0 ] && [ -f "$out/virtual.json" ]; then
+        python3 "$here/plot_virtual.py" "$out/virtual.json" "$out/virtual-groups.svg"
+    fi
 fi
 exit $failed
