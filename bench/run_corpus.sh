@@ -11,6 +11,10 @@
 #   BENCH               folder of bench_spmv and bench_spgemm                   (build/bin)
 #   OUT                 folder of spmv.jsonl, spgemm.jsonl, report.md, profile.svg  (bench/results/tmp)
 #   MATRICES            folder of the files that the corpus names
+#   KERNELS             of y = A x, with commas: Figure 9 of the paper on Ginkgo's portability, which
+#                       bench/plot_dots.py draws, wants native COO and CSC in
+#                       auto,csr-row-vector,csr-nnz-split,coo-atomic,csc-atomic,cusparse-csr-alg1,cusparse-csr-alg2,
+#                       cusparse-coo-alg1. Lines that are there count as done: into an OUT of its own  (all)
 #   RMSP_CORPUS_STEPS   spmv, spgemm                                            (spmv spgemm)
 #   RMSP_CORPUS_DEVICE  device set                                              (0; host:1 without a GPU)
 #   RMSP_CORPUS_AGAINST kernels to compare with begin so                        (cusparse; csr-openmp without a GPU)
@@ -48,8 +52,8 @@ step() {
 for name in ${RMSP_CORPUS_STEPS:-spmv spgemm}; do
     case $name in
         spmv)
-            step spmv bench_spmv --precision double,float --cache cold,warm --kernels all --queued --preparations 3 \
-                --iterations 20 --warmup 5 --set kernel.expected_applies=1000
+            step spmv bench_spmv --precision double,float --cache cold,warm --kernels "${KERNELS:-all}" --queued \
+                --preparations 3 --iterations 20 --warmup 5 --set kernel.expected_applies=1000
             ;;
         spgemm)
             step spgemm bench_spgemm --kernels all --iterations 5 --warmup 1 --most-products "$products"
