@@ -10,12 +10,12 @@
 #include <fmt/format.h>
 
 #include <rmsp/config.hpp>
-#include <rmsp/limits.hpp>
 #include <rmsp/renumber.hpp>
 
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/config_command.hpp"
 #include "apps/mspmv/hypergraph_partitioner.hpp"
+#include "apps/mspmv/kept_peak.hpp"
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/output.hpp"
 #include "apps/mspmv/page/characterize_page.hpp"
@@ -186,9 +186,7 @@ int characterize_with(const Config& config, const CharacterizeArguments& options
     report.context = run_context();
     report.peak_gflops = options.peak_gflops;
     if (!(report.peak_gflops > 0)) {
-        for (const DeviceLimit& device : kept_device_limits(runtime).devices) {
-            report.peak_gflops += device.peak_gflops(config.matrix.precision == "float" ? "single" : "double");
-        }
+        report.peak_gflops = kept_peak_gflops(runtime, config.matrix.precision, [](std::size_t) { return true; });
     }
     report.limit_gbs = config.runtime.limit_gbs * static_cast<double>(runtime.devices().size());
     if (!options.dry_run && options.iterations > 0) {

@@ -20,6 +20,7 @@
 #include "apps/mspmv/commands.hpp"
 #include "apps/mspmv/config_command.hpp"
 #include "apps/mspmv/dry_run.hpp"
+#include "apps/mspmv/kept_peak.hpp"
 #include "apps/mspmv/machine.hpp"
 #include "apps/mspmv/metrics_server.hpp"
 #include "apps/mspmv/output.hpp"
@@ -50,6 +51,14 @@ void describe_run(Report& report, const Config& config, const Runtime& runtime,
     report.topology = topology_line(runtime.topology());
     report.setup.insert(report.setup.begin(), PhaseTimes{first_phase.first, {first_phase.second}, true});
     report.context.merge(run_context());
+    if (!report.measurements.empty()) {
+        const std::vector<ShardPlan>& shards = report.plan.shards;
+        report.peak_gflops = kept_peak_gflops(runtime, config.matrix.precision, [&](std::size_t device) {
+            return std::any_of(shards.begin(), shards.end(), [&](const ShardPlan& shard) {
+                return shard.part.nnz() > 0 && static_cast<std::size_t>(shard.device) == device;
+            });
+        });
+    }
 }
 
 /// Brings the entries into an order that the seed decides.

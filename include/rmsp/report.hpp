@@ -72,6 +72,8 @@ struct Report {
     Verification verification;
     std::vector<std::string> notes;  ///< warnings and facts worth a line ("platform names no NUMA node ...")
     std::map<std::string, std::string> context;  ///< versions, commit, date, host name, device names
+    /// GFLOP/s that the arithmetic of the devices with a part reached together (rmsp/limits.hpp); 0: not known.
+    double peak_gflops = 0;
 
     /// The table that a person reads.
     RMSP_API std::string to_text() const;

@@ -44,6 +44,7 @@ Json context_json(const Report& of)
     context["plan"] = report::plan_json(of.plan);
     context["setup_seconds"] = report::phases_json(of.setup, 1);
     context["notes"] = of.notes;
+    context["peak_gflops"] = of.peak_gflops;
     return context;
 }
 

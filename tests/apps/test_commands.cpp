@@ -9,6 +9,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <rmsp/io.hpp>
 
@@ -27,6 +28,7 @@ using rmsp::test::Scratch;
 using rmsp::test::source_path;
 using testing::HasSubstr;
 
+using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
 /// Without comments and what a shell would do with the output; quotes hold words together.
@@ -288,6 +290,43 @@ TEST(Commands, SamplesForetellWhatTheWholeIs)
     EXPECT_FALSE(whole.second);
     EXPECT_TRUE(samples.second);
     EXPECT_NEAR(samples.first, whole.first, 0.15 * whole.first);
+}
+
+TEST(Commands, RooflinesOfRunsHaveThePeakThatIsKept)
+{
+    const Scratch scratch;
+    const Words cache{"RMSP_CACHE_DIR=" + scratch / "cache"};
+    const std::string json = scratch / "r.json";
+    const auto peak = [&] {
+        const Outcome outcome = mspmv({"run", "--devices", "host:2x1", "--set", "matrix.generate=stencil7 9 9 9",
+                                       "--set", "runtime.limit_gbs=20", "--set", "run.iterations=2", "--json", json},
+                                      cache);
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+        EXPECT_EQ(mspmv({"report", json, "--html", scratch / "r.html"}).exit_code, 0);
+        return Json::parse(read_text(json))["context"]["peak_gflops"].get<double>();
+    };
+    const auto roofs = [&] {
+        const std::string page = read_text(scratch / "r.html");
+        EXPECT_THAT(page, HasSubstr("the roof: 40 GB/s"));
+        return page.find("the roof: 40 GB/s, ") != std::string::npos;
+    };
+    EXPECT_EQ(peak(), 0);
+    EXPECT_FALSE(roofs());
+    const Outcome limits = mspmv(
+        {"doctor", "--devices", "host:2x1", "--limits", "--limits-mib", "1", "--json", scratch / "l.json"}, cache);
+    ASSERT_EQ(limits.exit_code, 0) << limits.err;
+    double most = 0;
+    const Json measured = Json::parse(read_text(scratch / "l.json"));
+    for (const Json& device : measured["devices"]) {
+        double best = 0;
+        for (const Json& point : device["compute"]) {
+            best = point["precision"] == "double" ? std::max(best, point["gflops"].get<double>()) : best;
+        }
+        most += best;
+    }
+    ASSERT_GT(most, 0);
+    EXPECT_NEAR(peak(), most, 1e-6 * most);
+    EXPECT_TRUE(roofs());
 }
 
 TEST(Commands, ReportsComeBackFromTheirJson)

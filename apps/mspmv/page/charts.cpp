@@ -200,7 +200,9 @@ std::string roofline_chart(const std::vector<RooflinePoint>& points, double limi
     const LogAxes axes(ticks(first, last), ticks(low, high));
     const double below = LogAxes::bottom + 50;
     Svg svg(below + legend_line * (static_cast<double>(points.size()) + (measured > 0 ? 1 : 0)), "roofline");
-    axes.draw(svg, "operations a byte", fmt::format("GFLOP/s; the roof: {:.4g} GB/s", limit_gbs));
+    axes.draw(svg, "operations a byte",
+              fmt::format("GFLOP/s; the roof: {:.4g} GB/s{}", limit_gbs,
+                          peak_gflops > 0 ? fmt::format(", {:.4g} GFLOP/s", peak_gflops) : ""));
     const double enter = std::max(axes.x_first(), axes.y_first() / limit_gbs);
     const double edge = std::min(axes.x_last(), axes.y_last() / limit_gbs);
     const double bend = peak_gflops > 0 ? std::min(edge, peak_gflops / limit_gbs) : edge;

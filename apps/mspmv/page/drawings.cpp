@@ -134,7 +134,7 @@ std::string timeline_drawing(const Json& context, const Json& benchmark)
     return svg.finish();
 }
 
-std::string roofline_drawing(const Json& benchmarks)
+std::string roofline_drawing(const Json& context, const Json& benchmarks)
 {
     std::vector<RooflinePoint> points;
     double limit = 0;
@@ -146,7 +146,7 @@ std::string roofline_drawing(const Json& benchmarks)
             limit = std::max(limit, number_of(b, "limit_gbs"));
         }
     }
-    return roofline_chart(points, limit);
+    return roofline_chart(points, limit, number_of(context, "peak_gflops"));
 }
 
 std::string balance_drawing(const Json& context, const Json& benchmarks)

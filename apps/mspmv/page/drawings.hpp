@@ -14,8 +14,8 @@ using Json = nlohmann::ordered_json;
 std::string machine_drawing(const Json& context);
 /// The phases of one profiled operation on each device.
 std::string timeline_drawing(const Json& context, const Json& benchmark);
-/// The measurements under the roof that the memory's bandwidth is.
-std::string roofline_drawing(const Json& benchmarks);
+/// The measurements under the roof that the memory's bandwidth is, and the arithmetic where the context has it.
+std::string roofline_drawing(const Json& context, const Json& benchmarks);
 /// Nonzeros (of products: products) and busy times of the devices, relative to their means.
 std::string balance_drawing(const Json& context, const Json& benchmarks);
 /// log10 of the residual over the iterations of a solve.

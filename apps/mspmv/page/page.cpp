@@ -128,7 +128,7 @@ std::string report_page(const Json& report, const std::string& name)
         html::facts(facts_of(context, benchmarks)) +
             html::columns(html::section("Machine and shares of the work", machine_drawing(context)) +
                           html::section("Phases of each device", timeline_drawing(context, first)) +
-                          html::section("Roofline", roofline_drawing(benchmarks)) +
+                          html::section("Roofline", roofline_drawing(context, benchmarks)) +
                           html::section("Balance", balance_drawing(context, benchmarks)) +
                           html::section("Measurements", measurements_of(benchmarks)) +
                           html::section("Residual, relative to the right-hand side", residual_drawing(first)) +
