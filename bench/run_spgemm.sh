@@ -77,7 +77,13 @@ bands() {
 # Figures 8 to 10 of Kurt et al.: counts of virtual warps in a block, and as many as the row wants; a block for a row;
 # hash tables, as the peers of the paper have them.
 virtual() {
+    # Files first: these figures of the paper are of them, and SECONDS_EACH may end the rest.
     local cases=()
+    for file in "${files[@]}"; do
+        local name
+        name=$(basename "$file")
+        cases+=("${name%%.mtx*},file=$file")
+    done
     for half in 7 15 31 63 111; do
         cases+=("band $half,generate=banded $band_rows $half")
     done
@@ -85,11 +91,6 @@ virtual() {
         "stencil7,generate=stencil7 80 80 80" "neighbours,generate=neighbours $band_rows 2 12"
         "powerlaw,generate=powerlaw $band_rows 8 2" "ragged,generate=ragged 40 40 40 4" "rmat,generate=rmat 15 8"
         "hubs,generate=hubs $band_rows 4 20 20")
-    for file in "${files[@]}"; do
-        local name
-        name=$(basename "$file")
-        cases+=("${name%%.mtx*},file=$file")
-    done
     local kernels
     if [ "$gpus" -gt 0 ]; then
         kernels=$(echo auto spgemm/{virtual,virtual-{1,2,4,8},scatter,hash} cusparse-spgemm-alg{1,2,3} | tr ' ' ,)
