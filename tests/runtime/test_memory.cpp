@@ -3,6 +3,7 @@
 #include <future>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -16,7 +17,8 @@
 #include "matrices.hpp"
 #include "workers.hpp"
 
-/// Admission by memory: what is placed was promised its bytes before, or waits, or is refused. Host devices.
+/// Admission by memory: what is placed was promised its bytes before, or waits, or is refused. Host devices, but where
+/// the name says GPUs.
 namespace rmsp::test {
 namespace {
 
@@ -354,6 +356,64 @@ TEST(Memory, PredictsWhatIsPlaced)
         DistributeOptions streamed;
         streamed.mode = Mode::streamed;
         expect_predicted(a.view(), streamed, devices);
+    }
+}
+
+/// The same of GPUs, where a second matrix takes what the first one did: what a runtime or its transport makes once
+/// stays.
+template <class View>
+void expect_predicted_on_gpus(Runtime& runtime, const View& a, DistributeOptions options)
+{
+    // Requests that are rounded up, to 512 bytes each, rows that devices share, and what a peer is told and sends in
+    // lines.
+    constexpr std::int64_t most_off = 32768;
+    options.exchange = Exchange::ranges;  // lists of entries are not predicted
+    const Plan plan = runtime.plan(a, options);
+    const auto most = plan::placed_bytes(plan, plan::stored(a), options, false);
+    // Without the caller's row pointers, which are there only until those of the device are made of them.
+    options.row_pointers = RowPointers::host;
+    const auto least = plan::placed_bytes(plan, plan::stored(a), options, false);
+    options.row_pointers = RowPointers::device;
+    static_cast<void>(runtime.distribute(a, options));
+    const auto before = resident(runtime);
+    const auto matrix = runtime.distribute(a, options);
+    const auto placed = resident(runtime);
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+        const std::int64_t kept = matrix.plan().shards[i].matrix_bytes - plan.shards[i].matrix_bytes;
+        EXPECT_LE(placed[i] - before[i], most[i] + kept + most_off) << "device " << i;
+        EXPECT_GE(placed[i] - before[i], least[i] - most_off) << "device " << i;
+    }
+}
+
+TEST(Memory, PredictsWhatIsPlacedOnGpus)
+{
+    if (!have_gpus(1)) {
+        GTEST_SKIP() << "needs a GPU";
+    }
+    std::vector<std::int64_t> lengths(60000, 5);
+    lengths[2000] = 40000;
+    const auto a = with_row_lengths<double>(lengths, 50000);
+    for (const char* const devices : {"0", "shared:0,0", "0,1"}) {
+        if (std::string_view(devices) == "0,1" && !have_gpus(2)) {
+            continue;
+        }
+        SCOPED_TRACE(devices);
+        RuntimeOptions on_gpus;
+        on_gpus.devices = devices;
+        Runtime runtime(on_gpus);
+        for (const char* const kernel : {"csr-row-vector", "csr-nnz-split"}) {
+            for (const bool transposed : {false, true}) {
+                SCOPED_TRACE(std::string(kernel) + (transposed ? ", transposed" : ""));
+                DistributeOptions options;
+                options.kernel = kernel;
+                options.transposed = transposed;
+                options.alignment = RowAlignment::exact;
+                expect_predicted_on_gpus(runtime, a.view(), options);
+            }
+        }
+        SCOPED_TRACE("columns, and coordinates");
+        expect_predicted_on_gpus(runtime, transpose(a.view()), {});
+        expect_predicted_on_gpus(runtime, to_coo(a.view()).view(), {});
     }
 }
 
