@@ -113,22 +113,13 @@ void CudaDevice::make_current() { cuda_check(cudaSetDevice(ordinal_), "cudaSetDe
 
 int CudaDevice::visit() noexcept
 {
-    int had = -1;
-    if (cudaGetDevice(&had) != cudaSuccess) {
-        had = -1;
-    }
-    if (had != ordinal_) {
-        (void)cudaSetDevice(ordinal_);
-    }
+    int had = 0;
+    (void)cudaGetDevice(&had);
+    (void)cudaSetDevice(ordinal_);
     return had;
 }
 
-void CudaDevice::leave(int had) noexcept
-{
-    if (had >= 0 && had != ordinal_) {
-        (void)cudaSetDevice(had);
-    }
-}
+void CudaDevice::leave(int had) noexcept { (void)cudaSetDevice(had); }
 
 std::unique_ptr<Stream> CudaDevice::make_stream(StreamPriority priority)
 {
