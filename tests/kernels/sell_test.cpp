@@ -1,4 +1,5 @@
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -407,6 +408,40 @@ TYPED_TEST(Sell, ValuesThatAreNotFinite)
             2);
         multiply_steps<T>(
             *this->device_, a, [&](std::int64_t, std::int64_t, int) { return special; }, 1);
+    }
+}
+
+TYPED_TEST(Sell, WhatIsNotFiniteInXReachesOnlyRowsThatHaveIt)
+{
+    using T = TypeParam;
+    for (const SliceCode code : {SliceCode::diagonal, SliceCode::bytes1, SliceCode::bytes2, SliceCode::bytes4}) {
+        for (const int width : {3, 8, 10}) {
+            SCOPED_TRACE(testing::Message() << width << " wide, column code " << static_cast<int>(code));
+            // Rows without half of their entries, so that slices have padding.
+            auto a = matrix_of_rows<T>(0, 128, 4'000'000, [&](std::int64_t row) {
+                auto columns = columns_of(row, width, code);
+                columns.resize(columns.size() / (row % 3 == 0 ? 2 : 1));
+                return columns;
+            });
+            renew_values<T>(a, varied<T>, 0);
+            std::vector<T> x = small_integers<T>(a.cols);
+            for (std::int64_t row = 1; row < a.rows; row += 3) {
+                const auto first = static_cast<std::size_t>(a.row_ptr[static_cast<std::size_t>(row)]);
+                x[static_cast<std::size_t>(a.col_idx[first])] = std::numeric_limits<T>::quiet_NaN();
+            }
+            const std::vector<T> y(static_cast<std::size_t>(a.rows));
+            const std::vector<T> expected = expect(a, T{1}, x, T{0}, y).y;
+            const DeviceCsr<T> d(*this->device_, a, Offsets::i32);
+            const auto op = prepare_named("sell", d.shard, statistics(a.row_ptr), this->device_->context());
+            const std::vector<T> out = apply(*this->device_, *op, T{1}, x, T{0}, y);
+            int finite = 0;
+            for (std::size_t row = 0; row < out.size(); ++row) {
+                EXPECT_EQ(std::isnan(out[row]), std::isnan(expected[row])) << "row " << row;
+                finite += std::isnan(out[row]) ? 0 : 1;
+            }
+            EXPECT_GT(finite, 0);
+            EXPECT_LT(finite, a.rows);
+        }
     }
 }
 

@@ -113,6 +113,30 @@ TEST_F(Support, Fills)
     EXPECT_EQ(download(*device_, y.data(), 2), (std::vector<float>{1, 1}));
 }
 
+TEST_F(Support, CopiesPartsOfAnyWords)
+{
+    constexpr std::size_t words = 5000;
+    std::vector<std::int32_t> from(words);
+    std::iota(from.begin(), from.end(), 1);
+    const DeviceArray<std::int32_t> in = upload(*device_, from);
+    struct Part {
+        std::size_t first, count;
+    };
+    // Ends anywhere between two multiples of 16 bytes, parts shorter than that, one beside the other.
+    const std::vector<Part> parts{{0, 4}, {4, 1}, {5, 2}, {7, 3}, {10, 997}, {1007, 998}, {2005, 999}, {3010, 1000}};
+    std::vector<std::int32_t> expected(words, -1);
+    const DeviceArray<std::int32_t> out = upload(*device_, expected);
+    std::vector<CopyPart> copies;
+    for (const Part& part : parts) {
+        copies.push_back({out.data() + part.first, in.data() + part.first,
+                          static_cast<std::int64_t>(part.count * sizeof(std::int32_t))});
+        std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(part.first), part.count,
+                    expected.begin() + static_cast<std::ptrdiff_t>(part.first));
+    }
+    copy_parts(copies.data(), static_cast<int>(copies.size()), device_->context());
+    EXPECT_EQ(download(*device_, out.data(), words), expected);
+}
+
 TEST_F(Support, AddsCarriesInOrder)
 {
     // In this order and no other, the ones are lost one by one.
