@@ -38,6 +38,9 @@ def grouped(axes, groups, series, value, colours=None):
 
 
 class Figures:
+    ONCE = ("cuts, and COO's row pointers, are made once for a matrix; "
+            "pointers by the host are seconds of its cores, added up")
+
     def __init__(self, data, folder):
         self.data = data
         self.folder = pathlib.Path(folder)
@@ -45,12 +48,12 @@ class Figures:
         self.counts = sorted({run["devices"] for run in data["speed"]})
         self.first = data["matrices"][0]["name"]  # what stands for HV15R
 
-    def save(self, figure, name, title, claim, legend=None):
+    def save(self, figure, name, title, claim, legend=None, note=""):
         figure.suptitle(title, fontsize=11)
         scale = self.data["context"]["scale"]
         size = "of the paper's size" if scale == 1 else f"of {scale:g} times the paper's size"
         pictures.save(figure, self.folder / f"{name}.svg", self.data["context"],
-                      f"Paper: {claim}\nHere: matrices {size}", legend)
+                      f"Paper: {claim}\nHere: matrices {size}{note and '; '}{note}", legend)
         plt.close(figure)
 
     def run(self, version, devices, layout="csr", matrix=None):
@@ -72,7 +75,7 @@ class Figures:
             once = run["partition_seconds"]
         return once + run["pointers_seconds"]
 
-    def versions(self, name, title, claim, label, value, log=False):
+    def versions(self, name, title, claim, label, value, log=False, note=""):
         """A panel for each format: bars of the three versions over the devices."""
         figure, panels = plt.subplots(1, len(FORMATS), figsize=(11, 4.8))
         for axes, layout in zip(panels, FORMATS):
@@ -84,7 +87,7 @@ class Figures:
             axes.set_title("p" + layout.upper())
             axes.set_xlabel("devices")
         panels[0].set_ylabel(label)
-        self.save(figure, name, title, claim, panels[0])
+        self.save(figure, name, title, claim, panels[0], note)
 
     def fig06(self):
         figure, axes = plt.subplots(figsize=(7, 4.5))
@@ -113,14 +116,15 @@ class Figures:
                       "p* costs no more than the baseline and falls with the GPUs; "
                       "p*-opt leaves the pointers to the GPUs",
                       "ms: cuts, and pointers of the parts",
-                      lambda version, n, of: 1e3 * self.partition(version, n, of), log=True)
+                      lambda version, n, of: 1e3 * self.partition(version, n, of), log=True, note=self.ONCE)
 
     def fig17(self):
         self.versions("fig17-partition-overhead", "Figure 17: overhead of partitioning HV15R's stand-in",
                       "baseline 3.8 to 9 % for CSR and CSC (Summit), 0.5 to 2.3 % (DGX-1), "
                       "72 to 85 % and 38 to 62 % for COO; "
                       "p*-opt below 2 % in most cases", "% of one streamed product",
-                      lambda version, n, of: 100 * self.partition(version, n, of) / self.run(version, n, of)["seconds"])
+                      lambda version, n, of: 100 * self.partition(version, n, of) / self.run(version, n, of)["seconds"],
+                      note=self.ONCE)
 
     def fig18(self):
         self.versions("fig18-merge-cost", "Figure 18: cost of merging, HV15R's stand-in",
@@ -149,7 +153,8 @@ class Figures:
                   "without it no scaling beyond 3 GPUs on Summit; no consistent effect on DGX-1")
 
     def ideal(self, axes):
-        axes.plot(self.counts, [n / self.counts[0] for n in self.counts], color="#b4bcc6", label="ideal", zorder=0)
+        axes.plot(self.counts, [n / self.counts[0] for n in self.counts], "--", color="#b4bcc6", label="ideal",
+                  zorder=0)
         axes.set_xticks(self.counts)
         axes.set_xlabel("devices")
         axes.set_ylabel("speed-up")
