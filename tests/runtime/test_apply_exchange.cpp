@@ -1,10 +1,15 @@
+#include <chrono>
 #include <cmath>
+#include <future>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <runtime/node/node.hpp>
 
 #include "apply_fixtures.hpp"
+#include "delay.hpp"
 #include "matrices.hpp"
 
 /// Entries of x that other devices have, and how their columns are numbered.
@@ -290,6 +295,61 @@ TEST_P(Apply, OverlappedProductsAddEachRowOnce)
         there_y.download(y.data());
         const Verification v = verify_spmv<double>(a.view(), -1.0, x.data(), 1.0, before.data(), y.data());
         EXPECT_TRUE(v.passed) << kernel << ": row " << v.worst_row << ", error " << v.error;
+    }
+}
+
+/// Products of two vectors in turn, all of them queued at once, while one device after the other is late: none takes
+/// what a peer had before, or writes where one still reads.
+TEST_P(Apply, DevicesThatAreLateAreWaitedFor)
+{
+    const int devices = GetParam().gpu_devices();
+    if (devices < 2) {
+        GTEST_SKIP() << "nothing is exchanged";
+    }
+    constexpr int products = 24;
+    for (const char* const name : {"banded 5000 40", "stencil7 60 60 60", "random 30000 30000 12"}) {
+        const auto a = generate<double>(name);
+        for (const Exchange exchange : {Exchange::ranges, Exchange::entries}) {
+            DistributeOptions options;
+            options.kernel = "csr-row-vector";
+            options.exchange = exchange;
+            auto matrix = runtime_->distribute(a.view(), options);
+            std::vector<DistributedVector<double>> x;
+            std::vector<std::vector<double>> expected;
+            for (const int seed : {7, 8}) {
+                x.push_back(matrix.make_x(Layout::rows));
+                x.back().upload(random_vector<double>(a.cols, static_cast<unsigned>(seed)).data());
+                auto y = matrix.make_y();
+                matrix.apply(1.0, x.back(), 0.0, y);
+                runtime_->synchronize();
+                expected.emplace_back(static_cast<std::size_t>(a.rows));
+                y.download(expected.back().data());
+            }
+            std::vector<DistributedVector<double>> y;
+            for (int i = 0; i < products; ++i) {
+                y.push_back(matrix.make_y());
+            }
+            std::vector<std::future<void>> done;
+            for (int i = 0; i < products; ++i) {
+                done.push_back(detail::RuntimeAccess::state(*runtime_)->submit(
+                    [late = i / 3 % devices](engine::Worker& worker, engine::Rendezvous&) {
+                        if (worker.rank() == late) {
+                            EXPECT_TRUE(queue_delay(worker.context().stream, std::chrono::microseconds(300)));
+                        }
+                    }));
+                done.push_back(
+                    matrix.apply_async(1.0, x[static_cast<std::size_t>(i % 2)], 0.0, y[static_cast<std::size_t>(i)]));
+            }
+            for (std::future<void>& one : done) {
+                one.get();
+            }
+            for (int i = 0; i < products; ++i) {
+                std::vector<double> out(static_cast<std::size_t>(a.rows));
+                y[static_cast<std::size_t>(i)].download(out.data());
+                EXPECT_TRUE(out == expected[static_cast<std::size_t>(i % 2)])
+                    << name << ", exchange " << static_cast<int>(exchange) << ", product " << i;
+            }
+        }
     }
 }
 

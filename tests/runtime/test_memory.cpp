@@ -375,8 +375,10 @@ void expect_predicted_on_gpus(Runtime& runtime, const View& a, DistributeOptions
     const auto least = plan::placed_bytes(plan, plan::stored(a), options, false);
     options.row_pointers = RowPointers::device;
     static_cast<void>(runtime.distribute(a, options));
+    runtime.synchronize();  // the workers have let it go
     const auto before = resident(runtime);
     const auto matrix = runtime.distribute(a, options);
+    runtime.synchronize();
     const auto placed = resident(runtime);
     for (std::size_t i = 0; i < placed.size(); ++i) {
         const std::int64_t kept = matrix.plan().shards[i].matrix_bytes - plan.shards[i].matrix_bytes;
