@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <ctime>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/chrono.h>
@@ -127,7 +129,12 @@ void measure(engine::Worker& worker, engine::Rendezvous& meeting, std::int64_t b
     worker.stream().synchronize();
 }
 
-std::string cache_name(const detail::RuntimeState& runtime) { return "limits-" + doctor::doctor_cache_name(runtime); }
+constexpr std::string_view kept = "limits-";
+
+std::string cache_name(const detail::RuntimeState& runtime)
+{
+    return std::string(kept) + doctor::doctor_cache_name(runtime);
+}
 
 DeviceLimits parse(const std::string& text)
 {
@@ -260,6 +267,10 @@ DeviceLimits measure_device_limits(Runtime& runtime, const LimitOptions& options
 DeviceLimits kept_device_limits(const Runtime& runtime)
 {
     const detail::RuntimeState& state = *detail::RuntimeAccess::state(runtime);
+    // The name has the versions of CUDA's libraries, for which these are loaded.
+    if (!state.cache.enabled() || !state.cache.has_any(kept)) {
+        return {};
+    }
     std::string damaged;
     if (const auto text = state.cache.read(cache_name(state), &damaged)) {
         try {

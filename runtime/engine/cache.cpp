@@ -47,6 +47,17 @@ Cache::Cache(const std::string& setting)
 
 std::string Cache::path(std::string_view name) const { return fmt::format("{}/{}", folder_, name); }
 
+bool Cache::has_any(std::string_view prefix) const
+{
+    std::error_code error;
+    for (std::filesystem::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
+        if (at->path().filename().native().starts_with(prefix)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 std::optional<std::string> Cache::read(std::string_view name, std::string* damaged) const
 {
     if (!enabled()) {

@@ -307,7 +307,7 @@ TEST_P(Apply, DevicesThatAreLateAreWaitedFor)
         GTEST_SKIP() << "nothing is exchanged";
     }
     constexpr int products = 24;
-    for (const char* const name : {"banded 5000 40", "stencil7 60 60 60", "random 30000 30000 12"}) {
+    for (const char* const name : {"banded 5000 40", "random 30000 30000 12", "random 600000 600000 3"}) {
         const auto a = generate<double>(name);
         for (const Exchange exchange : {Exchange::ranges, Exchange::entries}) {
             DistributeOptions options;
