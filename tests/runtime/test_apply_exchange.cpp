@@ -298,8 +298,8 @@ TEST_P(Apply, OverlappedProductsAddEachRowOnce)
     }
 }
 
-/// Products of two vectors in turn, all of them queued at once, while one device after the other is late: none takes
-/// what a peer had before, or writes where one still reads.
+/// Products of a vector that is overwritten before each, all of them queued at once, while one device after the other
+/// is late: none takes what a peer had before, or writes where one still reads.
 TEST_P(Apply, DevicesThatAreLateAreWaitedFor)
 {
     const int devices = GetParam().gpu_devices();
@@ -325,6 +325,7 @@ TEST_P(Apply, DevicesThatAreLateAreWaitedFor)
                 expected.emplace_back(static_cast<std::size_t>(a.rows));
                 y.download(expected.back().data());
             }
+            auto current = matrix.make_x(Layout::rows);
             std::vector<DistributedVector<double>> y;
             for (int i = 0; i < products; ++i) {
                 y.push_back(matrix.make_y());
@@ -337,8 +338,8 @@ TEST_P(Apply, DevicesThatAreLateAreWaitedFor)
                             EXPECT_TRUE(queue_delay(worker.context().stream, std::chrono::microseconds(300)));
                         }
                     }));
-                done.push_back(
-                    matrix.apply_async(1.0, x[static_cast<std::size_t>(i % 2)], 0.0, y[static_cast<std::size_t>(i)]));
+                copy(x[static_cast<std::size_t>(i % 2)], current);
+                done.push_back(matrix.apply_async(1.0, current, 0.0, y[static_cast<std::size_t>(i)]));
             }
             for (std::future<void>& one : done) {
                 one.get();
