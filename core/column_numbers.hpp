@@ -36,7 +36,8 @@ private:
     /// Where the column is, or would be.
     std::size_t place_of(std::int64_t column) const
     {
-        std::size_t i = (static_cast<std::uint64_t>(column) * 0x9e3779b97f4a7c15u >> 32) & (slots_.size() - 1);
+        constexpr std::uint64_t golden = 0x9e3779b97f4a7c15u;  // neighbouring columns land far apart
+        std::size_t i = (static_cast<std::uint64_t>(column) * golden >> 32) & (slots_.size() - 1);
         while (slots_[i].number >= 0 && slots_[i].column != column) {
             i = (i + 1) & (slots_.size() - 1);
         }

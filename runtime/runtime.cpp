@@ -53,9 +53,9 @@ std::future<void> submit_apply(const std::shared_ptr<detail::MatrixState<T>>& ma
     core::require_array("y", y, distributed::x_side(*matrix, !of_transpose).size());
     const int gpu = distributed::gpu_of_operands(*matrix, of_transpose, x, y);
     auto& orders = matrix->runtime->caller_orders;
-    const auto order = orders.take(gpu, stream.handle, matrix->runtime->devices());
+    auto order = orders.take(gpu, stream.handle, matrix->runtime->devices());
     auto done = distributed::apply_through_vectors(matrix, of_transpose, alpha, x, beta, y, order);
-    orders.give_back(gpu, order);
+    orders.give_back(gpu, std::move(order));
     return done;
 }
 

@@ -230,7 +230,7 @@ RMSP_C_API rmsp_status rmsp_matrix_create_bsr(rmsp_runtime* runtime, int64_t row
                                               const void* col_idx, const void* values, rmsp_index_type row_ptr_type,
                                               rmsp_index_type col_idx_type, int index_base, rmsp_value_type value_type,
                                               const rmsp_options* options, rmsp_matrix** matrix);
-/* A matrix of a host matrix. What a streamed matrix needs of arrays that the host matrix owns, it keeps. */
+/* A matrix from a host matrix. What a streamed matrix needs of arrays that the host matrix owns, it keeps. */
 RMSP_C_API rmsp_status rmsp_matrix_create(rmsp_runtime* runtime, const rmsp_host_matrix* host,
                                           const rmsp_options* options, rmsp_matrix** matrix);
 /* Reads or generates a host matrix, with the keys matrix.*, and splits it. */

@@ -264,8 +264,8 @@ public:
     /// the future. \throws Error(usage) as apply(), and for arrays in host memory, at once
     [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const T* x, T beta, T* y, StreamRef stream);
     /// apply() without waiting, with vectors on the devices, which stay by themselves. The work of successive calls is
-    /// in order without the caller waiting in between; Runtime::synchronize() waits for all. \throws Error(usage) as
-    /// apply(), at once
+    /// in order without the caller waiting in between; Runtime::synchronize() waits for all.
+    /// \throws Error(usage) as apply(), at once
     [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const DistributedVector<T>& x, T beta,
                                                          DistributedVector<T>& y);
     /// Both on the caller's terms, as if in a JobScope. get() throws Error(cancelled) or Error(deadline) where those
@@ -428,8 +428,8 @@ public:
     RMSP_API void redistribute(DistributedMatrix<T>& matrix, const BsrView<T>& a);
     /// redistribute() without the caller's arrays: a resident matrix from the devices, which have to be healthy where
     /// it has a part; a streamed one from the arrays that it is streamed from, whose copies librmsp keeps where it made
-    /// some. \throws Error(device) that names the rows (of a matrix by columns: columns; of unsorted coordinates:
-    /// entries)
+    /// some.
+    /// \throws Error(device) that names the rows (of a matrix by columns: columns; of unsorted coordinates: entries)
     ///         that were on lost devices, else as with arrays; the matrix is then as it was
     template <class T>
     RMSP_API void redistribute(DistributedMatrix<T>& matrix);

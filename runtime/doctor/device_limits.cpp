@@ -268,7 +268,7 @@ DeviceLimits kept_device_limits(const Runtime& runtime)
 {
     const detail::RuntimeState& state = *detail::RuntimeAccess::state(runtime);
     // The name has the versions of CUDA's libraries, for which these are loaded.
-    if (!state.cache.enabled() || !state.cache.has_any(kept)) {
+    if (!state.cache.has_any(kept)) {
         return {};
     }
     std::string damaged;

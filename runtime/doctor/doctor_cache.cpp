@@ -1,5 +1,7 @@
 #include "runtime/doctor/doctor_cache.hpp"
 
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include <rmsp/doctor.hpp>
@@ -17,18 +19,25 @@ std::map<std::string, std::string> versions()
     return all;
 }
 
+namespace {
+
+constexpr std::string_view kept = "doctor-";
+
+}  // namespace
+
 std::string doctor_cache_name(const RuntimeState& runtime)
 {
     std::string key = node::machine_key(runtime);
     for (const auto& [name, value] : versions()) {
         key += fmt::format("\n{} {}", name, value);
     }
-    return fmt::format("doctor-{:016x}", engine::fingerprint(key));
+    return fmt::format("{}{:016x}", kept, engine::fingerprint(key));
 }
 
 std::optional<DoctorReport> load_doctor_report(const RuntimeState& runtime)
 {
-    if (!runtime.cache.enabled()) {
+    // The name has the versions of CUDA's libraries, for which these are loaded.
+    if (!runtime.cache.has_any(kept)) {
         return std::nullopt;
     }
     const std::string name = doctor_cache_name(runtime);

@@ -49,7 +49,7 @@ std::string Cache::path(std::string_view name) const { return fmt::format("{}/{}
 
 bool Cache::has_any(std::string_view prefix) const
 {
-    std::error_code error;
+    std::error_code error;  // also of a folder without a name
     for (std::filesystem::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
         if (at->path().filename().native().starts_with(prefix)) {
             return true;

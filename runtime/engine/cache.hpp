@@ -19,7 +19,8 @@ public:
     bool enabled() const noexcept { return !folder_.empty(); }
     /// Of the file of that name, to be named in messages.
     std::string path(std::string_view name) const;
-    /// Whether there is a file whose name begins so. Whole names of some files take long to make.
+    /// Whether there is a file whose name begins so: not, if the cache is off. Whole names of some files take long to
+    /// make.
     bool has_any(std::string_view prefix) const;
     /// What write() stored under that name; nothing if there is no such file. If the file is damaged, nothing either,
     /// and `damaged`, if not null, says what is wrong with it.

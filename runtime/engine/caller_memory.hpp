@@ -22,7 +22,8 @@ void wait_for(int gpu, void* stream);
 class CallerOrder {
 public:
     virtual ~CallerOrder() = default;
-    /// Puts another job behind what is on that stream now, which is of the same GPU. After join().
+    /// Puts another job behind what is on that stream now, which is of the same GPU. After the job before was joined,
+    /// or is over.
     virtual void renew(void* stream) = 0;
     /// What the worker's stream gets from now on waits for what was on the caller's stream when this was made, or
     /// renewed.
@@ -43,7 +44,7 @@ public:
     CallerOrders() { spare_.reserve(most); }
     /// As order_by(), for all of the runtime's devices. By any thread.
     std::shared_ptr<CallerOrder> take(int gpu, void* stream, int devices);
-    /// After join().
+    /// Once neither a worker nor the caller has anything more to do with it.
     void give_back(int gpu, std::shared_ptr<CallerOrder> order) noexcept;
 
 private:

@@ -147,7 +147,7 @@ public:
 
     /// Makes this device the calling thread's current one.
     virtual void make_current() = 0;
-    /// The same where the thread is to get back what it had, by leave() with what this returns.
+    /// Makes it current on a thread that gets back what it had, by leave() with what this returns.
     virtual int visit() noexcept { return 0; }
     virtual void leave(int /*had*/) noexcept {}
     virtual std::unique_ptr<Stream> make_stream(StreamPriority priority) = 0;

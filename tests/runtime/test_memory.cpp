@@ -395,7 +395,7 @@ TEST(Memory, PredictsWhatIsPlacedOnAGpu)
     std::vector<std::int64_t> lengths(60000, 5);
     lengths[2000] = 40000;
     const auto a = with_row_lengths<double>(lengths, 50000);
-    // What several take for their exchange is not predicted as closely.
+    // Lines, through which several exchange little, are not predicted.
     RuntimeOptions on_gpu;
     on_gpu.devices = "0";
     Runtime runtime(on_gpu);

@@ -194,21 +194,6 @@ __global__ void __launch_bounds__(threads, resident_blocks<Interleaved, T>)
     });
 }
 
-/// Blocks of zero_kernel() for each multiprocessor.
-constexpr int zero_blocks = 8;
-
-/// y = 0. The kernel behind may be placed meanwhile.
-template <class T>
-__global__ void __launch_bounds__(threads) zero_kernel(std::int64_t n, T* __restrict__ y)
-{
-    cuda::wait_for_kernel_before();
-    cuda::let_kernel_behind_start();
-    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n;
-         i += std::int64_t{gridDim.x} * threads) {
-        y[i] = 0;
-    }
-}
-
 /// Sets the bit of each nonzero that ends a row, and counts rows without any.
 template <class Offset>
 __global__ void ends_kernel(std::int64_t rows, const Offset* __restrict__ row_ptr, unsigned* __restrict__ bits,
@@ -412,9 +397,7 @@ public:
                          slots_.data(),      filled_rows_.data(),
                          empty_rows_.data(), static_cast<std::int64_t>(empty_rows_.size())};
         if (beta == T{0} && fills()) {
-            const auto blocks = dim3(static_cast<unsigned>(zero_blocks * std::max(context.compute_units, 1)));
-            cuda::launch_early("launch of csr-nnz-split's zeros", zero_kernel<T>, blocks, threads, stream, shard_.rows,
-                               y);
+            cuda::scale(shard_.rows, beta, y, context.compute_units, stream);
             matrix.empty = 0;
         }
         const auto kernel_for = [&]<bool Interleaved>() {
@@ -439,8 +422,8 @@ public:
     }
 
 private:
-    /// Whether y is filled with zeros at once, before the rows that are not empty are written, rather than row by row
-    /// between the gathers, whose sectors of memory then wait for those writes.
+    /// Whether y is filled with zeros before the rows that are not empty are written. Else each block writes the zeros
+    /// of some empty rows between its gathers, which takes longer where these are most rows and many.
     bool fills() const
     {
         return empty_rows_.size() > filled_rows_.size() &&
