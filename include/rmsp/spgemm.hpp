@@ -22,8 +22,8 @@ namespace rmsp {
 /// How a product is computed.
 struct SpgemmOptions {
     std::string kernel = "auto";  ///< a name of list_kernels() of family "spgemm", or "auto"
-    /// How a row is added up: "scatter", "scatter-1" to "scatter-8", "virtual", "virtual-1" to "virtual-8", "hash",
-    /// "window", "chunks", as far as the kernel has it.
+    /// How a row is added up: "scatter", "scatter-1" to "scatter-8", "virtual", "virtual-1" to "virtual-8", "hybrid",
+    /// "hash", "window", "chunks", as far as the kernel has it.
     std::string accumulator = "auto";
     Determinism determinism = Determinism::none;
     /// How devices get from each other the rows of B that several of them need: "peer", "nccl", "host", or "auto", the

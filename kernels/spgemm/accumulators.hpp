@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include <kernels/spgemm/numeric_policy.hpp>
 #include <rmsp/error.hpp>
@@ -10,10 +9,10 @@
 namespace rmsp::kernels::spgemm {
 
 struct NamedAccumulator {
-    std::string_view name;
+    const char* name;
     Accumulator accumulator;
-    int virtual_warp = 0;   ///< lanes for a row of B; 0: adaptive
-    int threads_a_row = 0;  ///< NumericJob's
+    int virtual_warp = 0;  ///< lanes for a row of B; 0: adaptive
+    VirtualWarps virtual_warps{};
 };
 inline constexpr NamedAccumulator named_accumulators[] = {{"auto", Accumulator::automatic},
                                                           {"scatter", Accumulator::scatter},
@@ -21,11 +20,12 @@ inline constexpr NamedAccumulator named_accumulators[] = {{"auto", Accumulator::
                                                           {"scatter-2", Accumulator::scatter, 2},
                                                           {"scatter-4", Accumulator::scatter, 4},
                                                           {"scatter-8", Accumulator::scatter, 8},
-                                                          {"virtual", Accumulator::scatter, 0, -1},
-                                                          {"virtual-1", Accumulator::scatter, 0, 128},
-                                                          {"virtual-2", Accumulator::scatter, 0, 64},
-                                                          {"virtual-4", Accumulator::scatter, 0, 32},
-                                                          {"virtual-8", Accumulator::scatter, 0, 16},
+                                                          {"virtual", Accumulator::virtual_warps, 0, {16, 128}},
+                                                          {"virtual-1", Accumulator::virtual_warps, 0, {128, 128}},
+                                                          {"virtual-2", Accumulator::virtual_warps, 0, {64, 64}},
+                                                          {"virtual-4", Accumulator::virtual_warps, 0, {32, 32}},
+                                                          {"virtual-8", Accumulator::virtual_warps, 0, {16, 16}},
+                                                          {"hybrid", Accumulator::hybrid, 0, {16, 512}},
                                                           {"hash", Accumulator::hash},
                                                           {"window", Accumulator::window},
                                                           {"chunks", Accumulator::chunks}};

@@ -16,7 +16,7 @@
 namespace rmsp::kernels::spgemm {
 
 inline constexpr unsigned whole_warp = 0xffffffffu;
-inline constexpr int classes = 40;  ///< room in the tables of classes
+inline constexpr int classes = 48;  ///< room in the tables of classes
 static_assert(static_cast<int>(StructureClass::count) <= classes && static_cast<int>(NumericClass::count) <= classes);
 
 /// Row pointers of either width; the choice is the same for all threads.
@@ -233,9 +233,8 @@ struct NumericJob {
     const Extent* stored;
     const Word* pool;  ///< null: no row's words are there
     T* values;
-    std::int32_t* map;  ///< of class scatter: B's columns, for each of map_rows rows at a time
+    std::int32_t* map;  ///< of classes scatter and virtual: B's columns, for each of map_rows rows at a time
     std::int64_t map_rows;
-    int threads_a_row;  ///< of class scatter: that have a row of A, a part of a block; 0: a block; -1: as the row is
     std::int32_t spread_above;     ///< as StructureJob's
     const std::uint32_t* offsets;  ///< of Work::list: where the products of each entry of C begin
     ProductRef* products;
@@ -254,9 +253,10 @@ template <class T>
 void run_numeric_block(const NumericJob<T>& job, NumericClass c, Work work, const std::int32_t* list,
                        std::int64_t count, Overlap overlap, cudaStream_t stream);
 
-/// Rows of class scatter whose columns are there, by job.threads_a_row.
+/// The listed rows, all of one class virtual, whose columns are there.
 template <class T>
-void run_numeric_virtual(const NumericJob<T>& job, const std::int32_t* list, std::int64_t count, cudaStream_t stream);
+void run_numeric_virtual(const NumericJob<T>& job, NumericClass c, const std::int32_t* list, std::int64_t count,
+                         cudaStream_t stream);
 
 /// The listed rows, all of one class few: their structure, and their values.
 void run_structure_few(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,

@@ -45,15 +45,32 @@ enum class NumericClass : std::uint8_t {
     parts96,
     rank_far64,  ///< the bitmap in shared memory, the sums in C itself
     rank_far216,
-    chunks,   ///< a block: a sum for each of up to so many columns side by side, one such piece of the row after the
-              ///< other
-    search,   ///< a block: the columns of C are searched, the sums in C itself
-    scatter,  ///< a block: places in a dense row in global memory (scatter vector), the sums in C itself
+    chunks,     ///< a block: a sum for each of up to so many columns side by side, one such piece of the row after the
+                ///< other
+    search,     ///< a block: the columns of C are searched, the sums in C itself
+    scatter,    ///< a block: places in a dense row in global memory (scatter vector), the sums in C itself
+    virtual16,  ///< 16 threads, a virtual warp: a scatter vector, the sums in C itself, and so on
+    virtual32,
+    virtual64,
+    virtual128,
+    virtual256,
+    virtual512,
     count
 };
 
-/// Which classes the automatic choice may use.
-enum class Accumulator : std::uint8_t { automatic, scatter, hash, window, chunks };
+/// Which classes rows may go to. `hybrid`: those of few products to classes few, the others to virtual warps.
+enum class Accumulator : std::uint8_t { automatic, scatter, virtual_warps, hybrid, hash, window, chunks };
+constexpr bool by_virtual_warps(Accumulator accumulator)
+{
+    return accumulator == Accumulator::virtual_warps || accumulator == Accumulator::hybrid;
+}
+
+/// Threads that a virtual warp may have: powers of 2 from 16 to 512.
+struct VirtualWarps {
+    int least = 16;
+    int most = 128;
+    bool operator==(const VirtualWarps&) const = default;
+};
 
 struct NumericLimits {
     std::int64_t window_columns_per_entry = 4;  ///< emptier windows spoil more of the cache than a hash table costs
@@ -64,6 +81,7 @@ struct NumericLimits {
     std::int64_t a_entries_of_a_lone_warp = 128;     ///< a row without twins that has more entries of A takes a block
     std::int64_t bytes_of_a_lone_warp = 8192;  ///< a row without twins that needs more shared memory takes a block
     std::int64_t most_parts = 64;              ///< of a row's columns; beyond, sums in global memory cost less
+    VirtualWarps virtual_warps{};
     bool operator==(const NumericLimits&) const = default;
 };
 
@@ -91,6 +109,7 @@ constexpr bool is_block_hash(NumericClass c)
 constexpr bool is_rank(NumericClass c) { return c >= NumericClass::rank24 && c <= NumericClass::parts96; }
 constexpr bool is_in_parts(NumericClass c) { return c >= NumericClass::parts48 && c <= NumericClass::parts96; }
 constexpr bool is_rank_far(NumericClass c) { return c == NumericClass::rank_far64 || c == NumericClass::rank_far216; }
+constexpr bool is_virtual(NumericClass c) { return c >= NumericClass::virtual16 && c <= NumericClass::virtual512; }
 
 /// Products of the classes few, columns of a window, entries of a block's hash table; for the others bytes of shared
 /// memory.
@@ -286,6 +305,23 @@ constexpr double block_time(NumericClass c, const PartCut& cut, std::int64_t pro
     return (parts * steps_of_waiting + steps) / static_cast<double>(std::max<std::int64_t>(blocks, 1));
 }
 
+/// Class of a row of A that a virtual warp takes: as many threads as the mean row of B that it names has entries (Kurt
+/// et al., section VII). `binned`: rows are binned by products, and a row's bin says how many threads it has at most,
+/// as in the code that the paper calls HybridSparse. The paper leaves the bins open: here they end at powers of 2, so
+/// that each thread has 4 to 8 products.
+constexpr NumericClass virtual_class(std::int64_t products, std::int64_t a_entries, VirtualWarps warps, bool binned)
+{
+    constexpr std::int64_t products_a_thread = 8;
+    const int most = binned ? virtual_warp(products, products_a_thread, warps.least, warps.most) : warps.most;
+    const int threads = virtual_warp(products, a_entries, warps.least, most);
+    return threads <= 16    ? NumericClass::virtual16
+           : threads <= 32  ? NumericClass::virtual32
+           : threads <= 64  ? NumericClass::virtual64
+           : threads <= 128 ? NumericClass::virtual128
+           : threads <= 256 ? NumericClass::virtual256
+                            : NumericClass::virtual512;
+}
+
 /// `a_entries`: of A in the row; `words`: of 32 columns that the row of C has entries in; `twins`: most rows that a
 /// warp takes together.
 constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entries, std::int32_t words,
@@ -304,6 +340,9 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entrie
     }
     if (accumulator == Accumulator::scatter) {
         return NumericClass::scatter;
+    }
+    if (by_virtual_warps(accumulator)) {
+        return virtual_class(row.products, a_entries, limits.virtual_warps, accumulator == Accumulator::hybrid);
     }
     if (accumulator == Accumulator::chunks) {
         return NumericClass::chunks;
@@ -378,8 +417,13 @@ constexpr bool grows_into_next(NumericClass c)
 }
 
 /// Products of rows that have classes of their own: twins are cheaper together, and who asks for an accumulator gets
-/// it.
-constexpr int few_products(Accumulator accumulator) { return accumulator == Accumulator::automatic ? most_few : 0; }
+/// it. Where they are the accumulator's ESC (expand, sort, compress), products alone decide.
+constexpr int few_products(Accumulator accumulator)
+{
+    return accumulator == Accumulator::automatic ? most_few
+           : accumulator == Accumulator::hybrid  ? most_few_scattered
+                                                 : 0;
+}
 constexpr int few_products(std::int64_t twins, std::int64_t rows, int few)
 {
     return worth_grouping(twins, rows) ? 0 : few;

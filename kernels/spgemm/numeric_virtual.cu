@@ -6,21 +6,15 @@
 namespace rmsp::kernels::spgemm {
 namespace {
 
-constexpr int block_threads = 128;
-
-/// What has a row of A where the row decides: as many threads as the mean row of B that it needs has entries, from 16
-/// to the whole block (Kurt et al., section VII).
-__device__ __forceinline__ int threads_of_row(std::int64_t products, std::int64_t a_entries)
-{
-    const std::int64_t mean = a_entries > 0 ? products / a_entries : 0;
-    return mean <= 16 ? 16 : mean <= 32 ? 32 : mean <= 64 ? 64 : block_threads;
-}
+/// Of virtual warps of so many threads; the widest have one each.
+template <int Width>
+constexpr int block_threads = std::max(Width, 128);
 
 /// The threads of a virtual warp wait for each other, and see what the others wrote.
 template <int Width>
 __device__ __forceinline__ void meet(int own)
 {
-    if constexpr (Width == block_threads) {
+    if constexpr (Width == block_threads<Width>) {
         __syncthreads();
     } else if constexpr (Width > 32) {
         asm volatile("bar.sync %0, %1;" ::"r"(own + 1), "n"(Width) : "memory");
@@ -31,14 +25,14 @@ __device__ __forceinline__ void meet(int own)
 }
 
 /// Rows of C as Kurt et al. compute them: a block is so many virtual warps, each of which has a row of A and a scatter
-/// vector, and takes the rows of B that its row names one after the other. `by_row`: only rows whose own number of
-/// threads this is. Sums are atomic, so that a virtual warp waits for nothing between two rows of B.
+/// vector, and takes the rows of B that its row names one after the other. Sums are atomic, so that a virtual warp
+/// waits for nothing between two rows of B.
 template <int Width, class T>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(block_threads<Width>)
     virtual_warps_kernel(const __grid_constant__ NumericJob<T> job, const std::int32_t* __restrict__ list,
-                         std::int64_t count, bool by_row)
+                         std::int64_t count)
 {
-    constexpr int a_block = block_threads / Width;
+    constexpr int a_block = block_threads<Width> / Width;
     const int own = static_cast<int>(threadIdx.x) / Width;
     const int lane = static_cast<int>(threadIdx.x) % Width;
     const std::int64_t first = std::int64_t{blockIdx.x} * a_block + own;
@@ -47,9 +41,6 @@ __global__ void __launch_bounds__(block_threads)
         const std::int64_t row = list[index];
         const std::int64_t a_begin = job.a.row_ptr[row];
         const std::int64_t a_entries = job.a.row_ptr[row + 1] - a_begin;
-        if (by_row && threads_of_row(job.bounds[row].products, a_entries) != Width) {
-            continue;
-        }
         const std::int64_t c_begin = job.row_ptr[row];
         const auto entries = static_cast<std::int32_t>(job.row_ptr[row + 1] - c_begin);
         const int group = job.groups[row];
@@ -78,38 +69,34 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <int Width, class T>
-void launch(const NumericJob<T>& job, const std::int32_t* list, std::int64_t count, bool by_row, cudaStream_t stream)
+void launch_warps(const NumericJob<T>& job, const std::int32_t* list, std::int64_t count, cudaStream_t stream)
 {
-    constexpr std::int64_t a_block = block_threads / Width;
+    constexpr std::int64_t a_block = block_threads<Width> / Width;
     const std::int64_t blocks = std::min((count + a_block - 1) / a_block, job.map_rows / a_block);
     // Those before it are done by then: they may have the same scatter vectors.
     virtual_warps_kernel<Width, T>
-        <<<static_cast<unsigned>(blocks), block_threads, 0, stream>>>(job, list, count, by_row);
+        <<<static_cast<unsigned>(blocks), block_threads<Width>, 0, stream>>>(job, list, count);
     RMSP_CUDA_CHECK_LAUNCH("virtual_warps_kernel");
 }
 
 }  // namespace
 
 template <class T>
-void run_numeric_virtual(const NumericJob<T>& job, const std::int32_t* list, std::int64_t count, cudaStream_t stream)
+void run_numeric_virtual(const NumericJob<T>& job, NumericClass c, const std::int32_t* list, std::int64_t count,
+                         cudaStream_t stream)
 {
-    const int threads = job.threads_a_row;
-    if (threads == 16 || threads < 0) {
-        launch<16>(job, list, count, threads < 0, stream);
-    }
-    if (threads == 32 || threads < 0) {
-        launch<32>(job, list, count, threads < 0, stream);
-    }
-    if (threads == 64 || threads < 0) {
-        launch<64>(job, list, count, threads < 0, stream);
-    }
-    if (threads == block_threads || threads < 0) {
-        launch<block_threads>(job, list, count, threads < 0, stream);
-    }
+    const auto launch = c == NumericClass::virtual16    ? launch_warps<16, T>
+                        : c == NumericClass::virtual32  ? launch_warps<32, T>
+                        : c == NumericClass::virtual64  ? launch_warps<64, T>
+                        : c == NumericClass::virtual128 ? launch_warps<128, T>
+                        : c == NumericClass::virtual256 ? launch_warps<256, T>
+                                                        : launch_warps<512, T>;
+    launch(job, list, count, stream);
 }
 
-#define RMSP_INSTANTIATE(T) \
-    template void run_numeric_virtual(const NumericJob<T>&, const std::int32_t*, std::int64_t, cudaStream_t);
+#define RMSP_INSTANTIATE(T)                                                                                  \
+    template void run_numeric_virtual(const NumericJob<T>&, NumericClass, const std::int32_t*, std::int64_t, \
+                                      cudaStream_t);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels::spgemm

@@ -34,11 +34,12 @@ struct Shape {
 inline constexpr std::int32_t most_few = 64;
 inline constexpr std::int32_t most_few_scattered = 2 * most_few;
 inline constexpr std::int64_t least_scattered_span = 1 << 17;
-/// `few`: what is few here, at most most_few.
+/// `few`: what is few here, at most most_few_scattered, which all classes of few products end at.
 constexpr bool has_few(const RowBounds& row, int few)
 {
+    const int few_scattered = few > most_few ? most_few_scattered : 2 * few;
     const bool scattered =
-        row.products <= 2 * few && row.words > row.products / 2 && row.span() >= least_scattered_span;
+        row.products <= few_scattered && row.words > row.products / 2 && row.span() >= least_scattered_span;
     // A column's distance from the first and the product's number are sorted as one 32-bit key, and no key has all bits
     // set.
     return (row.products <= few || scattered) && row.span() < (std::int64_t{1} << 32) / most_few_scattered;
@@ -91,13 +92,14 @@ inline constexpr int twin_tile = 48;
 /// Whether there are enough to pay for it.
 constexpr bool worth_grouping(std::int64_t twins, std::int64_t rows) { return twins * 2 >= rows; }
 
-/// Lanes for each row of B, for a row of C whose rows of B have `work` entries in all: the fewest, of 1 to 32, that
-/// take a row of mean length in one step. Kurt et al. ("Characterization of data movement requirements for sparse
-/// matrix computations on GPUs", section VII) adapt to the same mean, but give each virtual warp a row of A of its own.
-constexpr int virtual_warp(std::int64_t work, std::int64_t rows_of_b)
+/// Lanes for each row of B, for a row of C whose rows of B have `work` entries in all: the fewest, of `least` to
+/// `most`, that take a row of mean length in one step. Kurt et al. ("Characterization of data movement requirements for
+/// sparse matrix computations on GPUs", section VII) adapt to the same mean, but give each virtual warp a row of A of
+/// its own.
+constexpr int virtual_warp(std::int64_t work, std::int64_t rows_of_b, int least = 1, int most = 32)
 {
-    int lanes = 1;
-    while (lanes < 32 && lanes * rows_of_b < work) {
+    int lanes = least;
+    while (lanes < most && lanes * rows_of_b < work) {
         lanes *= 2;
     }
     return lanes;

@@ -97,7 +97,8 @@ const SpgemmKernel<T>& choose_spgemm(DeviceKind kind, const std::string& name, D
 
 /// The ways to add up the products of a row: "scatter" (into a dense row; "scatter-1", -2, -4, -8: so many threads for
 /// each row of B), "virtual" (the same, but a part of a block has a row of A; "virtual-1", -2, -4, -8: so many parts),
-/// "hash", "window" (a dense piece of the row in fast memory), "chunks" (dense pieces of the row, one after the other).
+/// "hybrid" (rows of few products sorted, others as "virtual"), "hash", "window" (a dense piece of the row in fast
+/// memory), "chunks" (dense pieces of the row, one after the other).
 std::span<const char* const> spgemm_accumulators();
 
 /// Steps of products, whatever computes them.

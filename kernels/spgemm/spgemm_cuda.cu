@@ -32,7 +32,6 @@ public:
         const NamedAccumulator& accumulator = accumulator_of(options.accumulator);
         accumulator_ = accumulator.accumulator;
         virtual_warp_ = accumulator.virtual_warp;
-        threads_a_row_ = accumulator.threads_a_row;
         workspace_limit_ = options.workspace_limit;
         const auto stream = static_cast<cudaStream_t>(context.stream);
         Layout layout;
@@ -97,7 +96,7 @@ public:
         list_structure(bounds_, groups_, a.rows, shared_limit, few, device_counters_, structure_list_, stream);
         read(device_counters_, stream);
         units_ = context.compute_units;
-        if (threads_a_row_ == 0) {
+        if (!by_virtual_warps(accumulator_)) {
             make_pool(a, b, options.a_in_b >= 0, context);  // virtual warps want columns, not words
         }
         find_spread_rows(a.rows, context);
@@ -105,15 +104,20 @@ public:
         job.row_nnz = nnz_of_rows;
         job.counters = device_counters_;
         run_structures(job, stream);
-        const NumericLimits limits = numeric_limits(counters_.products / a.rows, a.nnz / a.rows);
+        NumericLimits limits = numeric_limits(counters_.products / a.rows, a.nnz / a.rows);
+        limits.virtual_warps = accumulator.virtual_warps;
         scan_rows({a.rows, a_.row_ptr, nnz_of_rows, bounds_, stored_, groups_, sizeof(T), most_in_group(), shared_limit,
                    accumulator.accumulator, few, limits, array<long long>(tiles), array<long long>(tile_groups),
                    row_ptr_, numeric_list_, device_counters_},
                   stream);
         read(device_counters_, stream);
         all_stored_ = counters_.unstored == 0;
-        if (const unsigned rows = counters_.numeric[static_cast<int>(NumericClass::scatter)]; rows > 0) {
-            make_map(rows, options, context);
+        std::int64_t in_maps = 0;
+        for (auto c = static_cast<int>(NumericClass::scatter); c < static_cast<int>(NumericClass::count); ++c) {
+            in_maps += counters_.numeric[c];
+        }
+        if (in_maps > 0) {
+            make_map(in_maps, options, context);
         }
     }
 
@@ -236,7 +240,6 @@ private:
                 .values = values,
                 .map = map_.data(),
                 .map_rows = map_rows_,
-                .threads_a_row = threads_a_row_,
                 .spread_above = spread_.above,
                 .offsets = nullptr,
                 .products = nullptr};
@@ -250,8 +253,8 @@ private:
             const std::int32_t* const list = numeric_list_ + launch.first;
             if (is_few(launch.as)) {
                 run_numeric_few(job, launch.as, work, list, launch.rows, overlap, stream);
-            } else if (launch.as == NumericClass::scatter && threads_a_row_ != 0) {
-                run_numeric_virtual(job, list, launch.rows, stream);
+            } else if (is_virtual(launch.as)) {
+                run_numeric_virtual(job, launch.as, list, launch.rows, stream);
             } else if (is_window(launch.as) || is_hash(launch.as)) {
                 run_numeric_warp(job, launch.as, work, lanes_of_launch(launch), list, launch.rows, overlap, stream);
             } else {
@@ -362,11 +365,11 @@ private:
         constexpr std::int64_t virtual_warps_a_block = 8;  // at most, and at least one block
         constexpr std::int64_t most_bytes = std::int64_t{4} << 30;
         const std::int64_t row_bytes = b_.cols * static_cast<std::int64_t>(sizeof(std::int32_t));
-        const bool by_virtual_warps = threads_a_row_ != 0;
-        const std::int64_t least = by_virtual_warps ? virtual_warps_a_block : 1;
-        std::int64_t at_once = std::min(
-            rows, (by_virtual_warps ? virtual_warps_a_unit : blocks_a_unit) * std::max(context.compute_units, 1));
-        if (by_virtual_warps) {
+        const bool of_warps = by_virtual_warps(accumulator_);
+        const std::int64_t least = of_warps ? virtual_warps_a_block : 1;
+        std::int64_t at_once =
+            std::min(rows, (of_warps ? virtual_warps_a_unit : blocks_a_unit) * std::max(context.compute_units, 1));
+        if (of_warps) {
             at_once = std::min(at_once, most_bytes / row_bytes);
         }
         if (options.workspace_limit > 0) {
@@ -408,7 +411,6 @@ private:
     bool overlaps_ = false;          ///< whether launches may
     DeviceArray<std::int32_t> map_;  ///< the scatter vectors
     std::int64_t map_rows_ = 0;
-    int threads_a_row_ = 0;
     int virtual_warp_ = 0;
     Counters counters_{};
 };

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include <kernels/choose.hpp>
+#include <kernels/spgemm/accumulators.hpp>
 #include <kernels/spgemm/spgemm.hpp>
 
 // The SpGEMM kernels, as kernels/spmv/table.cpp has those of SpMV.
@@ -36,10 +37,14 @@ const SpgemmKernel<T>& choose_spgemm(DeviceKind kind, const std::string& name, D
 
 std::span<const char* const> spgemm_accumulators()
 {
-    static constexpr std::array<const char*, 13> accumulators{
-        "scatter",   "scatter-1", "scatter-2", "scatter-4", "scatter-8", "virtual", "virtual-1",
-        "virtual-2", "virtual-4", "virtual-8", "hash",      "window",    "chunks"};
-    return accumulators;
+    static constexpr auto all_but_auto = [] {
+        std::array<const char*, std::size(spgemm::named_accumulators) - 1> names{};
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            names[i] = spgemm::named_accumulators[i + 1].name;
+        }
+        return names;
+    }();
+    return all_but_auto;
 }
 
 #define RMSP_INSTANTIATE(T)                                     \

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -129,6 +130,12 @@ std::vector<Pair<T>> pairs()
     add("tall by wide", matrix<T>(3, lengths(2000, 3, 3), 1), matrix<T>(4000, {500, 0, 3000}, 2));
     add("band", band<T>(900, 900, 1, 15), band<T>(900, 900, 1, 15));
     add("wide band", band<T>(30, 300, 9, 111), band<T>(300, 300, 1, 111));
+    // Each row of A names rows of B of about one length, which goes from 6 to 1000; some rows of C have few products.
+    std::vector<std::int64_t> longer(400);
+    for (std::size_t i = 0; i < longer.size(); ++i) {
+        longer[i] = static_cast<std::int64_t>(6 * std::pow(1.0129, static_cast<double>(i)));
+    }
+    add("longer and longer rows of B", band<T>(100, 400, 4, 9), matrix<T>(3000, longer, 2));
     add("steps", band<T>(200, 1000, 5, 3), band<T>(1000, 70000, 70, 2));
     for (const std::int64_t unknowns : {2, 3, 4, 5}) {
         const HostCsr<T> narrow = with_unknowns(band<T>(70, 70, 1, 3), unknowns);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <kernels/spgemm/accumulators.hpp>
 #include <kernels/spgemm/launch_policy.hpp>
 #include <kernels/spgemm/numeric_policy.hpp>
 #include <kernels/spgemm/row_policy.hpp>
@@ -114,6 +115,7 @@ TEST(SpgemmPolicy, FewProductsAreSortedAsOneKeyEach)
     }
     EXPECT_EQ(few_products(Accumulator::automatic), most_few);
     EXPECT_EQ(few_products(Accumulator::hash), 0);
+    EXPECT_EQ(few_products(Accumulator::virtual_warps), 0);
     EXPECT_EQ(few_products(49, 100, most_few), most_few);
     EXPECT_EQ(few_products(50, 100, most_few), 0);
 }
@@ -343,6 +345,73 @@ TEST(SpgemmPolicy, VirtualWarpTakesARowOfMeanLengthInOneStep)
     EXPECT_EQ(virtual_warp(80, 10), 8);
     EXPECT_EQ(virtual_warp(81, 10), 16);
     EXPECT_EQ(virtual_warp(1'000'000, 10), 32);
+    EXPECT_EQ(virtual_warp(10, 10, 16, 512), 16);
+    EXPECT_EQ(virtual_warp(1'000'000, 10, 16, 512), 512);
+    EXPECT_EQ(virtual_warp(std::int64_t{1} << 31, 1, 64, 64), 64);
+}
+
+TEST(SpgemmPolicy, EachVirtualWarpHasAClass)
+{
+    using N = NumericClass;
+    const std::array all{N::virtual16, N::virtual32, N::virtual64, N::virtual128, N::virtual256, N::virtual512};
+    int threads = 16;
+    for (const N c : all) {
+        EXPECT_TRUE(is_virtual(c));
+        EXPECT_FALSE(grows_into_next(c));  // its rows would no longer have the threads they want
+        EXPECT_EQ(virtual_class(1000, 1, {threads, threads}, false), c);
+        EXPECT_EQ(virtual_class(1000, 1000, {threads, threads}, true), c);
+        EXPECT_EQ(virtual_class(std::int64_t{100} * threads, 100, {16, 512}, false), c);
+        threads *= 2;
+    }
+    EXPECT_FALSE(is_virtual(N::scatter));
+    for (const NamedAccumulator& a : named_accumulators) {
+        EXPECT_EQ(a.virtual_warps.least & (a.virtual_warps.least - 1), 0) << a.name;
+        EXPECT_EQ(a.virtual_warps.most & (a.virtual_warps.most - 1), 0) << a.name;
+        EXPECT_TRUE(a.virtual_warps.least >= 16 && a.virtual_warps.most <= 512) << a.name;
+    }
+    // Rows of B of 223, of 16.5 and of 16 entries on average.
+    const VirtualWarps adaptive = accumulator_of("virtual").virtual_warps;
+    EXPECT_EQ(virtual_class(223 * 223, 223, adaptive, false), N::virtual128);
+    EXPECT_EQ(virtual_class(33, 2, adaptive, false), N::virtual32);
+    EXPECT_EQ(virtual_class(32, 2, adaptive, false), N::virtual16);
+}
+
+TEST(SpgemmPolicy, HybridSortsFewProductsAndBinsOthers)
+{
+    using N = NumericClass;
+    const int few = few_products(Accumulator::hybrid);
+    const auto of = [&](std::int32_t products, std::int64_t a_entries, std::int32_t span = 1000, int fewest = -1) {
+        NumericLimits limits;
+        limits.virtual_warps = accumulator_of("hybrid").virtual_warps;
+        const RowBounds r = row(7, 6 + span, (span + 31) / 32, products);
+        const int sorted = fewest < 0 ? few : fewest;
+        const N c = numeric_class(r, a_entries, 9, 9, 8, 1, Accumulator::hybrid, h200_shared, sorted, limits);
+        EXPECT_EQ(is_few(c), is_few(structure_class(r, h200_shared, sorted)));
+        EXPECT_TRUE(is_few(c) ? products <= numeric_capacity(c) : is_virtual(c));
+        return c;
+    };
+    // Up to 128, near each other or not; but where one key has no room for a column's distance.
+    EXPECT_EQ(of(1, 1), N::few8);
+    EXPECT_EQ(of(64, 4), N::few64);
+    EXPECT_EQ(of(65, 4), N::few128);
+    EXPECT_EQ(of(128, 1), N::few128);
+    EXPECT_EQ(of(128, 1, 1 << 20), N::few128);
+    EXPECT_EQ(of(129, 1), N::virtual32);
+    EXPECT_EQ(of(129, 1, 1 << 20), N::virtual32);
+    EXPECT_EQ(of(128, 1, 1 << 25), N::virtual16);
+    // Twins are not sorted.
+    EXPECT_EQ(of(9, 3, 1000, few_products(90, 100, few)), N::virtual16);
+    // The bin bounds a row whose rows of B are long,
+    EXPECT_EQ(of(256, 1), N::virtual32);
+    EXPECT_EQ(of(257, 1), N::virtual64);
+    EXPECT_EQ(of(1024, 2), N::virtual128);
+    EXPECT_EQ(of(2048, 4), N::virtual256);
+    EXPECT_EQ(of(2049, 4), N::virtual512);
+    EXPECT_EQ(of(std::numeric_limits<std::int32_t>::max(), 1), N::virtual512);
+    // their mean length one where they are short.
+    EXPECT_EQ(of(100'000, 100'000), N::virtual16);
+    EXPECT_EQ(of(100'000, 1000), N::virtual128);
+    EXPECT_EQ(numeric_class(row(0, 99, 9, 99), 3, 4, 0, 8, 1, Accumulator::hybrid, h200_shared, few), N::none);
 }
 
 TEST(SpgemmPolicy, SmallClassesJoinTheNext)
