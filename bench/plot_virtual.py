@@ -14,7 +14,7 @@ import statistics
 import sys
 
 FIXED = "spgemm/virtual-1"
-SHOWN = {"adaptive": "spgemm/virtual", "one a block": FIXED, "2 a block": "spgemm/virtual-2",
+SHOWN = {"hybrid": "spgemm/hybrid", "adaptive": "spgemm/virtual", "one a block": FIXED, "2 a block": "spgemm/virtual-2",
          "4 a block": "spgemm/virtual-4", "8 a block": "spgemm/virtual-8",
          "lanes by row of B": "spgemm/scatter", "hash": "spgemm/hash", "auto": "auto"}
 
@@ -53,7 +53,8 @@ def print_group(title, speeds):
     means = (said_mean(speeds, "one virtual warp a block", lambda of: of["one a block"]) +
              said_mean(speeds, "the best count of each matrix",
                        lambda of: max(speed for label, speed in of.items() if label.endswith("a block"))) +
-             said_mean(speeds, "hash tables", lambda of: of.get("hash")))
+             said_mean(speeds, "hash tables", lambda of: of.get("hash")) +
+             said_mean(speeds, "sorting rows of few products (hybrid)", lambda of: of.get("hybrid")))
     print(f"\nThe adaptive choice, geometric mean: {', '.join(means)}.")
 
 
@@ -66,9 +67,9 @@ def draw(groups, label, out, context):
     columns = list(dict.fromkeys(one for speeds in groups.values() for of in speeds.values() for one in of))
     # Scatter vectors in blues, the rest in other colours.
     blues = iter((pictures.STEPS[3], *pictures.STEPS[:3], "#9aa7b8"))
-    others = iter((pictures.COLOURS[3], pictures.COLOURS[2], pictures.THEIRS, pictures.COLOURS[4]))
-    colours = {one: next(others if one in ("hash", "auto", "lanes by row of B", "cuSPARSE's best") else blues)
-               for one in columns}
+    others = {"lanes by row of B": pictures.COLOURS[3], "auto": pictures.COLOURS[2],
+              "cuSPARSE's best": pictures.THEIRS, "hybrid": pictures.COLOURS[4], "hash": pictures.COLOURS[5]}
+    colours = {one: others.get(one) or next(blues) for one in columns}
     width = 0.85 / len(columns)
     for axes, (title, speeds) in zip(all_axes[:, 0], groups.items()):
         for i, one in enumerate(columns):

@@ -30,7 +30,7 @@ if [ "$gpus" -gt 0 ]; then
     for ((n = 1; n <= gpus; n *= 2)); do
         sets+=(--devices "$(seq -s, 0 $((n - 1)))")
     done
-    grid=100 large=160 scale=18 accumulators=(spgemm spgemm/{scatter,scatter-{1,2,4,8},hash,window})
+    grid=100 large=160 scale=18 accumulators=(spgemm spgemm/{scatter,scatter-{1,2,4,8},hybrid,hash,window})
 else
     one=host:1
     sets=(--devices host:1 --devices host:2)
@@ -74,8 +74,8 @@ bands() {
     "$bench" --devices $one --kernels "$(IFS=,; echo "${accumulators[*]}")" --iterations 3 --warmup 1 \
         --seconds "${SECONDS_EACH:-0}" --json "$out/bands.json" "${cases[@]}"
 }
-# Figures 8 to 10 of Kurt et al.: counts of virtual warps in a block, and as many as the row wants; a block for a row;
-# hash tables, as the peers of the paper have them.
+# Figures 8 to 10 of Kurt et al.: the paper's code as a whole, which sorts rows of few products; counts of virtual warps
+# in a block, and as many as the row wants; a block for a row; hash tables, as the peers of the paper have them.
 virtual() {
     # Files first: these figures of the paper are of them, and SECONDS_EACH may end the rest.
     local cases=()
@@ -93,7 +93,7 @@ virtual() {
         "hubs,generate=hubs $band_rows 4 20 20")
     local kernels
     if [ "$gpus" -gt 0 ]; then
-        kernels=$(echo auto spgemm/{virtual,virtual-{1,2,4,8},scatter,hash} cusparse-spgemm-alg{1,2,3} | tr ' ' ,)
+        kernels=$(echo auto spgemm/{hybrid,virtual{,-1,-2,-4,-8},scatter,hash} cusparse-spgemm-alg{1,2,3} | tr ' ' ,)
     else
         kernels=auto,spgemm-openmp/hash
     fi
