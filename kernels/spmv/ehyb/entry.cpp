@@ -1,7 +1,9 @@
 #include <limits>
 
+#include <kernels/spmv/choose/meshes.hpp>
 #include <kernels/spmv/ehyb/graph_parts.hpp>
 #include <kernels/spmv/ehyb/layout.hpp>
+#include <kernels/spmv/sell/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
 
 namespace rmsp::kernels {
@@ -13,6 +15,21 @@ const char* ehyb_unsupported(std::int64_t rows, std::int64_t /*cols*/, std::int6
                ? "ehyb numbers rows in 31 and nonzeros in 32 bits, so at most 2^31 - 1 rows and 2^32 - 2 nonzeros a "
                  "device"
                : nullptr;
+}
+
+/// Of parts that keep foreign columns too, whose x lies in shared memory but for a hundredth of the entries. Fitted to
+/// meshes of tetrahedra in random order (docs/lab/2026-11-22-ehyb.md).
+Work ehyb_ghosts_work(const Features& f, int value_bytes)
+{
+    const auto nnz = static_cast<double>(f.rows.nnz);
+    const auto rows = static_cast<double>(f.rows.rows);
+    Work work;
+    work.matrix_bytes = nnz * (value_bytes + 2);
+    work.bandwidth_share = 0.96;
+    work.prepare_products = 450;
+    // x and the sums on their way, and the foreign columns.
+    work.permuted = 2 * rows + x_entries(f);
+    return work;
 }
 
 }  // namespace
@@ -120,7 +137,10 @@ SpmvKernel<T> ehyb_ghosts_cuda()
                      .summary = "explicit caching HYB whose parts keep foreign columns too, for badly numbered meshes; "
                                 "a copy of the matrix"},
             .body = RMSP_CUDA_BODY(prepare_ehyb_ghosts<T>),
-            .unsupported = ehyb_unsupported};
+            .unsupported = ehyb_unsupported,
+            .weighed = [](const RowStatistics& rows) { return prefers_sell(rows); },
+            .suits = numbered_badly,
+            .work = ehyb_ghosts_work};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_ghosts_cuda)
 

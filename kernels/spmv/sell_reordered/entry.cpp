@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include <kernels/spmv/choose/meshes.hpp>
 #include <kernels/spmv/sell/policy.hpp>
 #include <kernels/spmv/sell/work.hpp>
 
@@ -11,9 +12,8 @@ namespace {
 /// What becomes of a mesh whose numbering is bad.
 struct ReorderedMesh {
     double sectors = 0.1;        ///< Features::sectors
+    double block_sectors = 0.4;  ///< the same in dense blocks, of those that there were before
     double code_bytes = 1.6;     ///< of kernel "sell"
-    double most_hubs = 0.1;      ///< Features::hub_share of what may be a mesh
-    double least_sectors = 0.5;  ///< Features::sectors of what is numbered badly
     /// Columns for each entry of a row. Of fewer such neighbourhoods a level of the order has a tenth of all rows, so
     /// that neighbours stay far apart. (Of random orders in the fitting half of the corpus 250 and 570 gain nothing,
     /// 8,000 and more do.)
@@ -31,19 +31,23 @@ const char* sell_reordered_unsupported(std::int64_t rows, std::int64_t /*cols*/,
 bool sell_reordered_suits(const Features& f)
 {
     const auto rows = static_cast<double>(std::max<std::int64_t>(f.rows.rows, 1));
-    return f.sectors >= reordered_mesh.least_sectors && f.hub_share <= reordered_mesh.most_hubs &&
+    // The precision of x is not known here, and where values are kept in fewer bytes, it counts as theirs.
+    return (numbered_badly(f) || blocks_numbered_badly(f, std::max(f.stored_value_bytes, 4.0))) &&
            x_entries(f) * rows >= reordered_mesh.least_neighbourhoods * static_cast<double>(f.rows.nnz);
 }
 
-Work sell_reordered_work(const Features& f, int /*value_bytes*/)
+Work sell_reordered_work(const Features& f, int value_bytes)
 {
     const auto nnz = static_cast<double>(f.rows.nnz);
     const auto rows = static_cast<double>(f.rows.rows);
     // Rows of a part of the mesh are farther apart, by its share of the columns.
     const double apart = std::sqrt(std::max(1.0, x_entries(f) / rows));
-    Work work = sliced_work(f, std::min(4.0, reordered_mesh.code_bytes * apart));
+    const bool blocks = blocks_numbered_badly(f, value_bytes);
+    Work work =
+        blocks ? blocked_work(f, value_bytes) : sliced_work(f, std::min(4.0, reordered_mesh.code_bytes * apart));
     work.matrix_bytes += 4 * (rows + x_entries(f));
-    work.gathers = nnz * std::min(f.sectors, reordered_mesh.sectors * apart);
+    const double least = blocks ? reordered_mesh.block_sectors * f.sectors : reordered_mesh.sectors;
+    work.gathers = nnz * std::min(f.sectors, least * apart);
     work.prepare_products = 90;
     work.start_seconds = 2.5e-6;
     // x and the sums on their way.
