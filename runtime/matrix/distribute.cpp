@@ -108,7 +108,8 @@ std::shared_ptr<MatrixState<T>> distribute_parts(const std::shared_ptr<RuntimeSt
 
     const engine::Placing placing(
         runtime->admit(options.name.empty() ? "the matrix" : fmt::format("the matrix \"{}\"", options.name),
-                       plan::placed_bytes(matrix->plan, given, options, runtime->shared_memory())));
+                       plan::placed_bytes(matrix->plan, given, options, runtime->shared_memory(),
+                                          runtime->connection.transport.get())));
     const plan::Stored<T> a = options.mode == Mode::streamed ? place_source(*matrix, given) : given;
     if (a.resident != nullptr) {
         a.resident->split(matrix->plan.partition);

@@ -5,6 +5,7 @@
 
 #include <core/value_types.hpp>
 
+#include "runtime/plan/merge.hpp"
 #include "runtime/plan/streamed_kernels.hpp"
 
 namespace rmsp::plan {
@@ -34,7 +35,7 @@ std::int64_t column_entries(const Side& x, const Side& y, std::size_t i, std::si
 
 template <class T>
 std::vector<std::int64_t> placed_bytes(const Plan& plan, const Stored<T>& m, const DistributeOptions& options,
-                                       bool shared_memory)
+                                       bool shared_memory, const transport::Transport* transport)
 {
     constexpr std::int64_t value = sizeof(T);
     constexpr std::int64_t index = sizeof(std::int32_t);
@@ -73,7 +74,15 @@ std::vector<std::int64_t> placed_bytes(const Plan& plan, const Stored<T>& m, con
                 continue;
             }
             const bool swapped = of_transpose != transposed(plan);
-            if (multiplies_by_rows(plan, of_transpose)) {
+            const bool by_rows = multiplies_by_rows(plan, of_transpose);
+            if (transport != nullptr) {
+                const Side& y = swapped ? columns : rows;
+                const std::int64_t most = by_rows ? columns.size() : std::max(rows.size(), columns.size());
+                const std::int64_t received = by_rows ? 0 : received_bytes(y, value)[i];
+                needed +=
+                    transport->channel_bytes(static_cast<int>(devices), most * value, by_rows ? nullptr : &received);
+            }
+            if (by_rows) {
                 const bool vectors = !shared_memory && !m.from_devices();
                 needed += carry * value + (vectors ? (columns.size() + part.owned_rows()) * value : 0);
             } else {
@@ -85,8 +94,9 @@ std::vector<std::int64_t> placed_bytes(const Plan& plan, const Stored<T>& m, con
     return bytes;
 }
 
-#define RMSP_INSTANTIATE(T) \
-    template std::vector<std::int64_t> placed_bytes(const Plan&, const Stored<T>&, const DistributeOptions&, bool);
+#define RMSP_INSTANTIATE(T)                                                                                        \
+    template std::vector<std::int64_t> placed_bytes(const Plan&, const Stored<T>&, const DistributeOptions&, bool, \
+                                                    const transport::Transport*);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::plan

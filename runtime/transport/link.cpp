@@ -135,6 +135,11 @@ std::unique_ptr<Channel> Link::make_channel(int devices, std::int64_t bytes, std
     return channel;
 }
 
+std::int64_t Link::channel_bytes(int devices, std::int64_t bytes, const std::int64_t* received) const
+{
+    return in_use().transport->channel_bytes(devices, bytes, received);
+}
+
 void Link::open(Channel& channel, engine::Worker& worker)
 {
     const int carrier = used_by_[static_cast<std::size_t>(worker.rank())];

@@ -37,6 +37,7 @@ public:
 
     std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes,
                                           std::vector<std::int64_t> received = {}) override;
+    std::int64_t channel_bytes(int devices, std::int64_t bytes, const std::int64_t* received) const override;
     void open(Channel& channel, engine::Worker& worker) override;
     void open_pool(engine::Worker& worker) override;
     void give_back_spares(int rank) noexcept override;

@@ -209,6 +209,13 @@ public:
     /// reductions). Its open parts are made on the workers.
     virtual std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes,
                                                   std::vector<std::int64_t> received = {}) = 0;
+    /// What open() takes of the memory of a device, for a channel that make_channel(devices, bytes) makes; `received`:
+    /// bytes that the device gets in reductions, null: there are none. By any thread.
+    virtual std::int64_t channel_bytes(int devices, std::int64_t bytes, const std::int64_t* received) const
+    {
+        (void)devices, (void)bytes, (void)received;
+        return 0;
+    }
     /// Makes what one device needs of a channel; on its worker, before the first gather.
     virtual void open(Channel& channel, engine::Worker& worker) = 0;
     /// Lets channels move what the worker's device has in pools (Device::make_pool), from now on; on the worker.

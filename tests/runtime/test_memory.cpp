@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <runtime/engine/memory_ledger.hpp>
@@ -319,7 +320,7 @@ void expect_predicted(const View& a, DistributeOptions options, int devices)
     constexpr std::int64_t most_over = 1024;
     Runtime runtime(host_devices(devices));
     const Plan plan = runtime.plan(a, options);
-    const auto predicted = plan::placed_bytes(plan, plan::stored(a), options, true);
+    const auto predicted = plan::placed_bytes(plan, plan::stored(a), options, true, nullptr);
     const auto matrix = runtime.distribute(a, options);
     const auto placed = resident(runtime);
     for (std::size_t i = 0; i < placed.size(); ++i) {
@@ -364,15 +365,15 @@ TEST(Memory, PredictsWhatIsPlaced)
 template <class View>
 void expect_predicted_on_gpu(Runtime& runtime, const View& a, DistributeOptions options)
 {
-    // Requests that are rounded up, to 512 bytes each, rows that devices share, and what a peer is told and sends in
-    // lines.
+    // Requests that are rounded up, to 512 bytes each, and rows that devices share.
     constexpr std::int64_t most_off = 32768;
     options.exchange = Exchange::ranges;  // lists of entries are not predicted
     const Plan plan = runtime.plan(a, options);
-    const auto most = plan::placed_bytes(plan, plan::stored(a), options, false);
+    const auto* const transport = detail::RuntimeAccess::state(runtime)->connection.transport.get();
+    const auto most = plan::placed_bytes(plan, plan::stored(a), options, false, transport);
     // Without the caller's row pointers, which are there only until those of the device are made of them.
     options.row_pointers = RowPointers::host;
-    const auto least = plan::placed_bytes(plan, plan::stored(a), options, false);
+    const auto least = plan::placed_bytes(plan, plan::stored(a), options, false, transport);
     options.row_pointers = RowPointers::device;
     static_cast<void>(runtime.distribute(a, options));
     runtime.synchronize();  // the workers have let it go
@@ -387,18 +388,17 @@ void expect_predicted_on_gpu(Runtime& runtime, const View& a, DistributeOptions 
     }
 }
 
-TEST(Memory, PredictsWhatIsPlacedOnAGpu)
+/// On these GPUs.
+void expect_predicted_on_gpus(const std::string& devices, const std::vector<std::string>& transports)
 {
-    if (!have_gpus(1)) {
-        GTEST_SKIP() << "needs a GPU";
-    }
+    SCOPED_TRACE(fmt::format("{} by {}", devices, fmt::join(transports, ", ")));
     std::vector<std::int64_t> lengths(60000, 5);
     lengths[2000] = 40000;
     const auto a = with_row_lengths<double>(lengths, 50000);
-    // Lines, through which several exchange little, are not predicted.
-    RuntimeOptions on_gpu;
-    on_gpu.devices = "0";
-    Runtime runtime(on_gpu);
+    RuntimeOptions on_gpus;
+    on_gpus.devices = devices;
+    on_gpus.transports = transports;
+    Runtime runtime(on_gpus);
     for (const char* const kernel : {"csr-row-vector", "csr-nnz-split"}) {
         for (const bool transposed : {false, true}) {
             SCOPED_TRACE(std::string(kernel) + (transposed ? ", transposed" : ""));
@@ -412,6 +412,24 @@ TEST(Memory, PredictsWhatIsPlacedOnAGpu)
     SCOPED_TRACE("columns, and coordinates");
     expect_predicted_on_gpu(runtime, transpose(a.view()), {});
     expect_predicted_on_gpu(runtime, to_coo(a.view()).view(), {});
+}
+
+TEST(Memory, PredictsWhatIsPlacedOnAGpu)
+{
+    if (!have_gpus(1)) {
+        GTEST_SKIP() << "needs a GPU";
+    }
+    expect_predicted_on_gpus("0", {});
+}
+
+TEST(Memory, PredictsWhatIsPlacedOnTwoGpus)
+{
+    if (!have_gpus(2)) {
+        GTEST_SKIP() << "needs two GPUs";
+    }
+    for (const char* const transport : {"peer", "nccl", "host"}) {
+        expect_predicted_on_gpus("0,1", {transport});
+    }
 }
 
 }  // namespace

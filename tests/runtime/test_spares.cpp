@@ -26,7 +26,7 @@ namespace {
 using engine::Rendezvous;
 using engine::Worker;
 
-constexpr std::int64_t channel_bytes = 3232;
+constexpr std::int64_t bytes_of_channel = 3232;
 constexpr std::int64_t memory_limit = 100000;
 
 /// Host copies, by channels that take memory of the devices as those of peers do.
@@ -42,7 +42,7 @@ public:
     {
         Ends& ends = dynamic_cast<Ends&>(channel);
         copies_->open(*ends.copies, worker);
-        ends.memory[static_cast<std::size_t>(worker.rank())] = spares_.take(worker, channel_bytes);
+        ends.memory[static_cast<std::size_t>(worker.rank())] = spares_.take(worker, bytes_of_channel);
     }
     void open_pool(Worker& worker) override { spares_.keep_from_now_on(worker.rank()); }
     void give_back_spares(int rank) noexcept override { spares_.give_back(rank); }
@@ -120,7 +120,7 @@ TEST_F(SparesOfARuntime, ServeTheNextMatrixAndGiveWayToWhatHasNoRoom)
 {
     for (int i = 0; i < 3; ++i) {
         place_and_free();
-        EXPECT_EQ(resident(), Bytes(2, channel_bytes));
+        EXPECT_EQ(resident(), Bytes(2, bytes_of_channel));
     }
     const auto promised = state->admit("all that there is", all);
     EXPECT_EQ(resident(), Bytes(2, 0));

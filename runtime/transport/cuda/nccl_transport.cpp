@@ -36,6 +36,13 @@ void nccl_wait(ncclComm_t communicator, const char* call, Clock::time_point dead
     }
 }
 
+/// What each device sends in a reduction begins at a whole line.
+constexpr std::size_t line = 256;
+std::int64_t bytes_of_received(std::int64_t received, std::size_t devices)
+{
+    return received + static_cast<std::int64_t>(devices * line);
+}
+
 /// Communicators of all devices. They do not block, so that a device or a driver that does not answer is an error and
 /// not a hang.
 class NcclTransport final : public Transport {
@@ -61,6 +68,10 @@ public:
 
     std::string name() const override { return "nccl"; }
     std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes, std::vector<std::int64_t> received) override;
+    std::int64_t channel_bytes(int devices, std::int64_t /*bytes*/, const std::int64_t* received) const override
+    {
+        return received == nullptr ? 0 : bytes_of_received(*received, static_cast<std::size_t>(devices));
+    }
     void open(Channel& channel, engine::Worker& worker) override;
     void abort(int rank) noexcept override
     {
@@ -136,7 +147,7 @@ public:
         const auto rank = static_cast<std::size_t>(worker.rank());
         if (!received_bytes_.empty()) {
             received_[rank] = kernels::DeviceArray<std::byte>(
-                worker.device(), static_cast<std::size_t>(received_bytes_[rank]) + received_.size() * line);
+                worker.device(), static_cast<std::size_t>(bytes_of_received(received_bytes_[rank], received_.size())));
         }
     }
     void close(int rank) noexcept override { received_[static_cast<std::size_t>(rank)].reset(); }
@@ -232,8 +243,6 @@ public:
     }
 
 private:
-    static constexpr std::size_t line = 256;
-
     /// Whether all slices are equal and everyone has sums of all of them.
     static bool everything(const Reduce& reduce)
     {

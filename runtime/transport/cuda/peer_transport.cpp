@@ -25,6 +25,26 @@ namespace {
 // messages and fences that they spare. (Fitted to exchanges of two H200.)
 constexpr std::int64_t most_by_lines = std::int64_t{2} << 20;
 
+/// Of data from one device to another, those that lines carry where `bytes` may be under way.
+std::int64_t bytes_by_lines(int devices, std::int64_t bytes)
+{
+    return std::min(bytes, most_by_lines / std::max(devices - 1, 1));
+}
+
+/// Bytes of one set of lines for so much data.
+std::size_t line_set(std::int64_t by_lines)
+{
+    return static_cast<std::size_t>(kernels::line_bytes(by_lines) + 255) / 256 * 256;
+}
+
+// What a channel has of a device's memory: two sets of lines from each device, words, and counters of links.
+std::size_t bytes_of_lines(std::size_t devices, std::int64_t by_lines) { return 2 * devices * line_set(by_lines); }
+std::size_t bytes_of_words(std::size_t devices) { return 2 * devices * sizeof(std::uint64_t); }
+std::size_t bytes_of_end(std::size_t devices, std::int64_t by_lines)
+{
+    return bytes_of_lines(devices, by_lines) + bytes_of_words(devices) + kernels::most_peer_links * sizeof(unsigned);
+}
+
 /// Devices wait for each other inside their exchange kernels, through words in each other's memory: device i has one
 /// that says that the memory of device j may be used, and one that says that j has used that of i. Ranges are copied by
 /// who needs them, single entries are pushed by their owner, which reads its memory at random so that the link carries
@@ -34,7 +54,7 @@ public:
     PeerChannel(int devices, std::int64_t bytes, bool share_gpus, bool kernels_wait, const GivenUp& given_up,
                 Spares& spares)
         : ends_(devices),
-          by_lines_(std::min(bytes, most_by_lines / std::max(devices - 1, 1))),
+          by_lines_(bytes_by_lines(devices, bytes)),
           share_gpus_(share_gpus),
           kernels_wait_(kernels_wait),
           hand_over_(devices),
@@ -49,9 +69,9 @@ public:
             kernels::load_exchanges(worker.context());
         }
         End& end = ends_[worker.rank()];
-        const std::size_t lines = 2 * ends_.size() * line_set();
-        const std::size_t words = 2 * ends_.size() * sizeof(std::uint64_t);
-        end.memory = spares_.take(worker, lines + words + kernels::most_peer_links * sizeof(unsigned));
+        const std::size_t lines = bytes_of_lines(ends_.size(), by_lines_);
+        const std::size_t words = bytes_of_words(ends_.size());
+        end.memory = spares_.take(worker, bytes_of_end(ends_.size(), by_lines_));
         end.words = reinterpret_cast<std::uint64_t*>(end.memory.data() + lines);
         end.arrived = reinterpret_cast<unsigned*>(end.memory.data() + lines + words);
         engine::cuda_check(cudaMemsetAsync(end.memory.data(), 0, end.memory.size(),
@@ -179,14 +199,9 @@ private:
         }
     }
 
-    /// Bytes of one set of lines.
-    std::size_t line_set() const noexcept
-    {
-        return static_cast<std::size_t>(kernels::line_bytes(by_lines_) + 255) / 256 * 256;
-    }
     std::byte* lines(int on, int from, int set) const noexcept
     {
-        return ends_[on].memory.data() + static_cast<std::size_t>(2 * from + set) * line_set();
+        return ends_[on].memory.data() + static_cast<std::size_t>(2 * from + set) * line_set(by_lines_);
     }
     /// Whether lines carry it; on all devices alike.
     bool fits_lines(const Gather& gather) const
@@ -263,6 +278,11 @@ public:
     std::unique_ptr<Channel> make_channel(int devices, std::int64_t bytes, std::vector<std::int64_t>) override
     {
         return std::make_unique<PeerChannel>(devices, bytes, share_gpus_, kernels_wait_, given_up_, spares_);
+    }
+    std::int64_t channel_bytes(int devices, std::int64_t bytes, const std::int64_t* /*received*/) const override
+    {
+        return static_cast<std::int64_t>(
+            bytes_of_end(static_cast<std::size_t>(devices), bytes_by_lines(devices, bytes)));
     }
     void open(Channel& channel, engine::Worker& worker) override
     {
