@@ -105,7 +105,7 @@ public:
           room_(static_cast<std::size_t>(runtime.devices()))
     {
         constexpr std::int64_t gpu_bytes = std::int64_t{256} << 20;
-        constexpr std::int64_t host_bytes = std::int64_t{512} << 20;
+        const std::int64_t host_bytes = std::min(std::int64_t{512} << 20, runtime_.most_host_bytes_read);
         entries_ = (runtime_.shared_memory() ? host_bytes / std::max(1, runtime_.devices()) : gpu_bytes) /
                    static_cast<std::int64_t>(sizeof(double));
         runtime_

@@ -119,8 +119,8 @@ std::vector<double> measure_limits(RuntimeState& runtime)
     }
     // Far above any cache, and all devices at once, as an apply uses them.
     constexpr std::int64_t gpu_bytes = std::int64_t{2} << 30;
-    const std::int64_t bytes =
-        runtime.shared_memory() ? uncached_host_bytes() / std::max(1, runtime.devices()) : gpu_bytes;
+    const std::int64_t host_bytes = std::min(uncached_host_bytes(), runtime.most_host_bytes_read);
+    const std::int64_t bytes = runtime.shared_memory() ? host_bytes / std::max(1, runtime.devices()) : gpu_bytes;
     runtime
         .submit([&](engine::Worker& worker, engine::Rendezvous& meeting) {
             limits[static_cast<std::size_t>(worker.rank())] = read_rate(worker, meeting, bytes);

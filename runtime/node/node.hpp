@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -54,6 +55,9 @@ struct RuntimeState {
     std::vector<double>
         link_gbs;  ///< copies from the host to each device, all at once; empty until measured; under `mutex`
     bool limits_recalled = false;  ///< the read bandwidths are another process's; under `mutex`
+    /// Of the host's memory, what is read at most to measure its bandwidth, and to evict what caches hold. Where only
+    /// that is looked at which is done with the figures, less is enough than what gives true ones.
+    std::int64_t most_host_bytes_read = std::numeric_limits<std::int64_t>::max();
     std::once_flag dot_slots_made;
     std::shared_ptr<distributed::DotSlots> dot_slots;  ///< made for the first dot product
     /// What matrices' entries go through from device to device, one matrix after the other; opened on demand, under

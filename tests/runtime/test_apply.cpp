@@ -5,6 +5,7 @@
 
 #include "apply_fixtures.hpp"
 #include "matrices.hpp"
+#include "read_little.hpp"
 
 namespace rmsp::test {
 namespace {
@@ -282,6 +283,7 @@ TEST_P(Apply, TheSameBitsOnAnyNumberOfDevices)
 
 TEST_P(Apply, MeasuresAndReports)
 {
+    read_little(*runtime_);
     const auto a = with_row_lengths<double>({30, 0, 5000, 20, 3, 1}, 6);
     auto matrix = runtime_->distribute(a.view());
     const auto x = random_vector<double>(a.cols, 11);

@@ -5,6 +5,7 @@
 #include <rmsp/vector_operations.hpp>
 
 #include "matrices.hpp"
+#include "read_little.hpp"
 
 namespace rmsp::test {
 namespace {
@@ -118,6 +119,7 @@ TEST_P(Vectors, MayOutliveMatrixAndRuntime)
 TEST_P(Vectors, InTheOrderOfTheKernel)
 {
     Runtime runtime(options_for(GetParam()));
+    read_little(runtime);
     const bool reorders = GetParam().gpu_devices() == 1;
     const auto a = stencil7<double>(17, 15, 13);
     DistributeOptions options;
