@@ -23,49 +23,60 @@ double random_entry(std::int64_t i)
     return static_cast<double>(z >> 11) * 0x1p-52 - 1;
 }
 
-/// One row of C, entry by entry.
+/// One row of C, entry by entry: what the products of each add up to, in their order.
 template <class T>
 void compare_row(const CsrView<T>& a, const CsrView<T>& b, T alpha, const CsrView<T>& c, std::int64_t row,
                  detail::Worst& worst)
 {
-    struct Product {
-        std::int64_t column;
-        long double value;
-        long double unscaled;  ///< its magnitude without alpha
-    };
-    std::vector<Product> products;
-    for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
-        const std::int64_t k = a.col_idx[i];
-        for (std::int64_t j = b.row_ptr[k]; j < b.row_ptr[k + 1]; ++j) {
-            const long double product = static_cast<long double>(a.values[i]) * b.values[j];
-            products.push_back({b.col_idx[j], static_cast<long double>(alpha) * product, std::fabs(product)});
-        }
-    }
-    std::stable_sort(products.begin(), products.end(),
-                     [](const Product& l, const Product& r) { return l.column < r.column; });
-    std::int64_t out = c.row_ptr[row];
-    for (std::size_t i = 0; i < products.size();) {
-        const std::int64_t column = products[i].column;
-        long double sum = 0;
+    struct Sums {
+        long double value = 0;
         long double magnitude = 0;
-        long double unscaled = 0;
-        std::int64_t n = 0;
-        for (; i < products.size() && products[i].column == column; ++i, ++n) {
-            sum += products[i].value;
-            magnitude += std::fabs(products[i].value);
-            unscaled += products[i].unscaled;
-        }
-        const long double largest = std::fmax(magnitude, unscaled);
-        if (out >= c.row_ptr[row + 1] || c.col_idx[out] != column) {
+        long double unscaled = 0;  ///< the magnitude without alpha
+        std::int64_t products = 0;
+    };
+    const std::int64_t first = c.row_ptr[row];
+    std::vector<std::int64_t> columns;
+    for (std::int64_t i = first; i < c.row_ptr[row + 1]; ++i) {
+        if (!columns.empty() && c.col_idx[i] <= columns.back()) {
             worst.add_structure_error(row);
             return;
         }
-        detail::Comparison comparison{row, c.values[out++], sum, magnitude, largest};
-        detail::set_bounds(comparison, n, alpha);
-        worst.template add<T>(comparison);
+        columns.push_back(c.col_idx[i]);
     }
-    if (out != c.row_ptr[row + 1]) {
-        worst.add_structure_error(row);
+    std::vector<Sums> sums(columns.size());
+    for (std::int64_t i = a.row_ptr[row]; i < a.row_ptr[row + 1]; ++i) {
+        const std::int64_t k = a.col_idx[i];
+        std::size_t at = 0;
+        for (std::int64_t j = b.row_ptr[k]; j < b.row_ptr[k + 1]; ++j, ++at) {
+            const std::int64_t column = b.col_idx[j];
+            if (at >= columns.size() || columns[at] != column) {
+                // Columns next to each other in B's row often are in C's.
+                at = static_cast<std::size_t>(std::lower_bound(columns.begin(), columns.end(), column) -
+                                              columns.begin());
+                if (at == columns.size() || columns[at] != column) {
+                    worst.add_structure_error(row);
+                    return;
+                }
+            }
+            const long double product = static_cast<long double>(a.values[i]) * b.values[j];
+            const long double scaled = static_cast<long double>(alpha) * product;
+            Sums& sum = sums[at];
+            sum.value += scaled;
+            sum.magnitude += std::fabs(scaled);
+            sum.unscaled += std::fabs(product);
+            ++sum.products;
+        }
+    }
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+        const Sums& sum = sums[i];
+        if (sum.products == 0) {
+            worst.add_structure_error(row);
+            return;
+        }
+        detail::Comparison comparison{row, c.values[first + static_cast<std::int64_t>(i)], sum.value, sum.magnitude,
+                                      std::fmax(sum.magnitude, sum.unscaled)};
+        detail::set_bounds(comparison, sum.products, alpha);
+        worst.template add<T>(comparison);
     }
 }
 
