@@ -1,4 +1,5 @@
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -64,12 +65,13 @@ TEST_P(PreconditionedSolves, OfFlowsConvergeWithFill)
     const auto a = oseen<double>(24, 0.01, 0.1);
     const auto matrix = runtime_->distribute(a.view());
     const auto b = random_vector<double>(a.rows, 4);
+    std::map<std::string, std::int64_t> iterations;
     for (const char* const method : {"gmres", "bicgstab", "idr", "cgs"}) {
         const SolveResult result = solve(matrix, b, method, "schwarz-iluk");
         EXPECT_TRUE(result.converged()) << method << ": " << result.reason;
+        iterations[method] = result.iterations;
     }
-    EXPECT_LT(2 * solve(matrix, b, "gmres", "schwarz-iluk").iterations,
-              solve(matrix, b, "gmres", "schwarz-ilu0").iterations);
+    EXPECT_LT(2 * iterations["gmres"], solve(matrix, b, "gmres", "schwarz-ilu0").iterations);
 }
 
 TEST_P(PreconditionedSolves, TakePolynomialsOfTheHighestDegree)

@@ -1,6 +1,8 @@
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -95,7 +97,15 @@ void compare_bits(Runtime& single, Runtime& runtime, std::int64_t n, const Solve
     SCOPED_TRACE(options.method + ", " + options.preconditioner + ", " + kernel);
     const auto a = uneven_poisson<T>(n);
     const auto b = random_vector<T>(a.rows, 4);
-    const auto alone = bits_of(single, a, kernel, options, b);
+    // Machines of a kind are held against the same bits, which one device has found once.
+    using Solve = std::tuple<DeviceKind, std::string, std::string, std::string, std::int64_t, std::int64_t>;
+    static std::map<Solve, Bits<T>> found_alone;
+    const auto [known, is_new] = found_alone.try_emplace(
+        {single.devices().front().kind, kernel, options.method, options.preconditioner, options.max_iterations, n});
+    Bits<T>& alone = known->second;
+    if (is_new) {
+        alone = bits_of(single, a, kernel, options, b);
+    }
     EXPECT_GT(alone.result.history.size(), 3u);
     expect_same_bits(bits_of(runtime, a, kernel, options, b), alone);
 }
@@ -153,27 +163,35 @@ TEST_P(SolverBits, OfEigenpairs)
     Runtime single = one_device(GetParam().gpus > 0);
     const auto a = uneven_poisson<double>(9);
     const std::string kernel = kernels_on(single.devices().front().kind).front();
-    const auto find = [&](Runtime& runtime, const EigenOptions& options) {
-        return EigenSolver<double>(runtime.distribute(a.view(), of_any_count(kernel)), options).solve();
+    struct Found {
+        EigenResult<double> result;
+        std::vector<std::vector<double>> vectors;
     };
+    const auto find = [&](Runtime& runtime, const EigenOptions& options) {
+        Found found{EigenSolver<double>(runtime.distribute(a.view(), of_any_count(kernel)), options).solve(), {}};
+        for (const auto& vector : found.result.vectors) {
+            vector.download(found.vectors.emplace_back(static_cast<std::size_t>(a.rows)).data());
+        }
+        found.result.vectors.clear();
+        return found;
+    };
+    // As of the solves: by one device once.
+    static std::map<std::pair<DeviceKind, std::string>, Found> found_alone;
     for (const char* const method : {"lobpcg", "lanczos"}) {
         SCOPED_TRACE(method);
         EigenOptions options;
         options.method = method;
         options.count = 2;
-        auto alone = find(single, options);
-        auto found = find(*runtime_, options);
-        EXPECT_EQ(found.iterations, alone.iterations);
-        EXPECT_EQ(found.values, alone.values);
-        EXPECT_EQ(found.residuals, alone.residuals);
-        ASSERT_EQ(found.vectors.size(), alone.vectors.size());
-        for (std::size_t k = 0; k < found.vectors.size(); ++k) {
-            std::vector<double> own(static_cast<std::size_t>(a.rows));
-            std::vector<double> other(own.size());
-            found.vectors[k].download(own.data());
-            alone.vectors[k].download(other.data());
-            EXPECT_EQ(own, other);
+        const auto [known, is_new] = found_alone.try_emplace({single.devices().front().kind, method});
+        Found& alone = known->second;
+        if (is_new) {
+            alone = find(single, options);
         }
+        const Found found = find(*runtime_, options);
+        EXPECT_EQ(found.result.iterations, alone.result.iterations);
+        EXPECT_EQ(found.result.values, alone.result.values);
+        EXPECT_EQ(found.result.residuals, alone.result.residuals);
+        EXPECT_EQ(found.vectors, alone.vectors);
     }
 }
 

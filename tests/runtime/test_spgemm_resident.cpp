@@ -55,9 +55,7 @@ void renew(CsrMatrix<T>& a, DistributedMatrix<T>& there, unsigned seed, bool who
 template <class T>
 void expect_product(const char* name, const SparseProduct<T>& product, const CsrMatrix<T>& a, const CsrMatrix<T>& b)
 {
-    const CsrMatrix<T> c = product.download();
-    const Verification v = verify_spgemm<T>(a.view(), b.view(), T{1}, c.view(), c.rows);
-    EXPECT_TRUE(v.passed) << name << ": row " << v.worst_row << ", error " << v.error << ", bound " << v.bound;
+    test::expect_product(name, product.download(), a, b, T{1});
 }
 
 /// y = M x against C x on the host, with vectors on the devices and, after those, on the host.
