@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <kernels/spmv/choose/meshes.hpp>
 #include <kernels/spmv/choose/model.hpp>
 #include <kernels/spmv/spmv.hpp>
 #include <rmsp/version.hpp>
@@ -146,12 +147,15 @@ void rank_kernels(ShardPlan& shard, const detail::RuntimeState& runtime, const C
     }
     const auto row_ptr = a.row_ptr.visit([&](const auto* p) { return IndexView(p + first_row); });
     const bool floats = options.values == StoredValues::floats;
-    const kernels::Features features = kernels::spmv_features(
+    kernels::Features features = kernels::spmv_features(
         rows, row_ptr, shard.indices, shard.end_column - shard.first_column, columns, static_cast<int>(sizeof(T)),
         a.values == nullptr ? kernels::ValueAt{} : [&](std::int64_t i) {
             const T value = a.values[i];
             return static_cast<double>(floats ? static_cast<T>(static_cast<float>(value)) : value);
         });
+    if (kernels::may_be_numbered_badly(features)) {
+        features.new_by_steps = kernels::new_by_steps(rows, row_ptr, first_row, columns);
+    }
     kernels::DeviceModel device;
     if (shard.limit_gbs > 0) {
         device.bytes_per_second = shard.limit_gbs * 1e9;

@@ -1,9 +1,13 @@
 #include <algorithm>
+#include <numeric>
+#include <random>
 
 #include <gtest/gtest.h>
 #include <kernels/spmv/choose/features.hpp>
+#include <kernels/spmv/choose/meshes.hpp>
 #include <kernels/spmv/choose/model.hpp>
 #include <rmsp/io.hpp>
+#include <rmsp/renumber.hpp>
 
 #include "matrices.hpp"
 
@@ -14,8 +18,14 @@ template <class T>
 Features features(const CsrMatrix<T>& a)
 {
     const IndexView row_ptr(a.row_ptr.data());
-    return spmv_features(row_statistics(a.rows, row_ptr), row_ptr, a.cols, a.cols, a.col_idx.view(), sizeof(T),
-                         [&](std::int64_t i) { return double{a.values[static_cast<std::size_t>(i)]}; });
+    HostColumns columns(a.col_idx.view());
+    const RowStatistics rows = row_statistics(a.rows, row_ptr);
+    Features f = spmv_features(rows, row_ptr, a.cols, a.cols, columns, sizeof(T),
+                               [&](std::int64_t i) { return double{a.values[static_cast<std::size_t>(i)]}; });
+    if (may_be_numbered_badly(f)) {
+        f.new_by_steps = new_by_steps(rows, row_ptr, 0, columns);
+    }
+    return f;
 }
 
 /// The kernel of that name, for GPUs where there is one for both.
@@ -277,6 +287,32 @@ TEST(SpmvFeatures, BadlyNumberedBlocksAreReorderedWhereXIsLarge)
     smaller.rows.nnz /= 5;
     smaller.cols = smaller.x_entries = smaller.rows.rows;
     EXPECT_FALSE(suits("sell-reordered", smaller));
+}
+
+TEST(SpmvFeatures, WaysOfTwoStepsTellMeshesFromRandomColumns)
+{
+    const auto shuffled = [](const char* mesh) {
+        const CsrMatrix<double> a = generate<double>(mesh);
+        std::vector<std::int64_t> order(static_cast<std::size_t>(a.rows));
+        std::iota(order.begin(), order.end(), std::int64_t{0});
+        std::shuffle(order.begin(), order.end(), std::mt19937_64(3));  // NOLINT(cert-msc51-cpp)
+        return features(renumbered(a.view(), order));
+    };
+    for (const char* const mesh : {"stencil7 500 400 1", "stencil7 60 60 60", "stencil27 60 60 60",
+                                   "unstructured 55 55 55", "triangles 400 400", "neighbours 200000 3 15"}) {
+        const Features f = shuffled(mesh);
+        EXPECT_GT(f.new_by_steps, 0.1) << mesh;
+        EXPECT_LT(f.new_by_steps, 0.6) << mesh;
+        EXPECT_TRUE(numbered_badly(f)) << mesh;
+    }
+    for (const char* const random : {"random 300000 300000 20", "random 300000 300000 6"}) {
+        const Features f = features(generate<double>(random));
+        EXPECT_GT(f.new_by_steps, 0.9) << random;
+        EXPECT_FALSE(numbered_badly(f)) << random;
+        EXPECT_FALSE(suits("sell-reordered", f)) << random;
+    }
+    // Not looked at where it does not matter.
+    EXPECT_EQ(features(generate<double>("stencil7 30 30 30")).new_by_steps, 0);
 }
 
 TEST(SpmvFeatures, ThousandsOfProductsRepayPartsWithGhosts)

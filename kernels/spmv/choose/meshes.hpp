@@ -11,6 +11,10 @@ namespace rmsp::kernels {
 struct BadNumbering {
     double least_sectors = 0.5;
     double most_hubs = 0.1;
+    /// Features::new_by_steps. Of meshes it is 0.2 to 0.52, of a few diagonals or a thinned band up to 0.86, and of
+    /// random columns, which no order brings together, 0.95 and more.
+    double most_new = 0.9;
+    double most_new_of_mesh = 0.6;
     /// Of dense blocks, whose columns lie together and which several rows share: codes of sliced rows say how far from
     /// the diagonal they are. Formats of such blocks gather few enough sectors, unless x is too large to stay in the
     /// L2. (On an H100, of whose L2 half is near, 3 unknowns a node: 16 MB lose a tenth, 24 MB gain 4 %, 40 MB 31 %,
@@ -21,9 +25,17 @@ struct BadNumbering {
 };
 inline constexpr BadNumbering bad_numbering{};
 
+/// Whether it is to be found out if the matrix is a mesh at all.
+inline bool may_be_numbered_badly(const Features& f)
+{
+    const double least = f.block.entries() > 1 ? bad_numbering.least_block_sectors : bad_numbering.least_sectors;
+    return f.sectors >= least && f.hub_share <= bad_numbering.most_hubs;
+}
+
 inline bool numbered_badly(const Features& f)
 {
-    return f.sectors >= bad_numbering.least_sectors && f.hub_share <= bad_numbering.most_hubs;
+    return f.sectors >= bad_numbering.least_sectors && f.hub_share <= bad_numbering.most_hubs &&
+           f.new_by_steps <= bad_numbering.most_new;
 }
 
 /// \param value_bytes  of an entry of x
@@ -31,7 +43,12 @@ inline bool blocks_numbered_badly(const Features& f, double value_bytes)
 {
     return f.block.entries() > 1 && f.sectors >= bad_numbering.least_block_sectors &&
            f.code_bytes >= bad_numbering.least_block_code && f.hub_share <= bad_numbering.most_hubs &&
-           x_entries(f) * value_bytes >= bad_numbering.least_far_bytes;
+           f.new_by_steps <= bad_numbering.most_new && x_entries(f) * value_bytes >= bad_numbering.least_far_bytes;
 }
+
+/// Of the columns two steps from a row, from each column to the row of its number, those that no other way leads to: a
+/// share, of rows spread over the shard; 0: it has too few. \param row_ptr  as spmv_features() \param first_row  number
+/// of the first row, as columns are numbered
+double new_by_steps(const RowStatistics& rows, IndexView row_ptr, std::int64_t first_row, ColumnReader& columns);
 
 }  // namespace rmsp::kernels

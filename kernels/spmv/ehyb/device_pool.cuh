@@ -8,6 +8,7 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_primitives.cuh>
 #include <kernels/spmv/ehyb/pool.hpp>
+#include <kernels/spmv/ehyb/search.cuh>
 
 namespace rmsp::kernels::ehyb {
 namespace {
@@ -116,7 +117,14 @@ public:
             std::swap(values, other_values);
         }
     }
-    static constexpr bool searches = false;
+    /// As HostPool's.
+    std::int32_t search(const Structure& a, std::int64_t start, std::int32_t* distance, std::int32_t most_levels) const
+    {
+        const DeviceArray<std::int32_t> queue(*context_.memory, static_cast<std::size_t>(a.rows));
+        const DeviceArray<Search> search(*context_.memory, 1);
+        queue_search(a, start, most_levels, distance, queue.data(), search.data(), context_);
+        return read(&search.data()->levels, 1)[0];
+    }
     void wait() const { RMSP_CUDA_CHECK(cudaStreamSynchronize(stream_)); }
 
 private:

@@ -300,6 +300,12 @@ public:
         take_values(layout_.er.entry, er_, stream);
     }
 
+    /// Parts of what is no mesh have most of their entries outside.
+    bool worthwhile() const override
+    {
+        return static_cast<std::int64_t>(layout_.er.entry.size()) <= shard_.nnz / ehyb_tuning.fewest_a_foreign_one;
+    }
+
     std::int64_t format_bytes() const override
     {
         return workspace_bytes() - bytes(layout_.inside.entry) - bytes(layout_.er.entry) + bytes(sums_);

@@ -17,6 +17,14 @@ const char* ehyb_unsupported(std::int64_t rows, std::int64_t /*cols*/, std::int6
                : nullptr;
 }
 
+/// Meshes of tetrahedra and the like: in the plane searches go through more levels, and gain less.
+constexpr double least_mean = 13;
+
+bool ehyb_ghosts_suits(const Features& f)
+{
+    return numbered_badly(f) && f.new_by_steps <= bad_numbering.most_new_of_mesh && f.rows.mean >= least_mean;
+}
+
 /// Of parts that keep foreign columns too, whose x lies in shared memory but for a hundredth of the entries. Fitted to
 /// meshes of tetrahedra in random order (docs/lab/2026-11-22-ehyb.md).
 Work ehyb_ghosts_work(const Features& f, int value_bytes)
@@ -139,7 +147,7 @@ SpmvKernel<T> ehyb_ghosts_cuda()
             .body = RMSP_CUDA_BODY(prepare_ehyb_ghosts<T>),
             .unsupported = ehyb_unsupported,
             .weighed = [](const RowStatistics& rows) { return prefers_sell(rows); },
-            .suits = numbered_badly,
+            .suits = ehyb_ghosts_suits,
             .work = ehyb_ghosts_work};
 }
 RMSP_ENTRY(SpmvKernel, ehyb_ghosts_cuda)

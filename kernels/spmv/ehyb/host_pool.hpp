@@ -111,8 +111,8 @@ public:
     }
     /// Until all that was asked for is done.
     void wait() const {}
-    /// Levels of a search, as mesh_parts.hpp has it in steps: one core is faster with a queue than several with steps.
-    static constexpr bool searches = true;
+    /// Levels of a search from `start`, in distance[a.rows]; -1 for what it did not reach, or what lies more than
+    /// `most_levels` away. Returns the largest. By one core, which is faster than several in steps.
     std::int32_t search(const Structure& a, std::int64_t start, std::int32_t* distance, std::int32_t most_levels) const
     {
         std::fill(distance, distance + a.rows, -1);

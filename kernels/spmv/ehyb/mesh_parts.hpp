@@ -19,8 +19,9 @@ namespace rmsp::kernels::ehyb {
 
 struct MeshPartsTuning {
     int landmarks = 8;
-    int levels_at_once = 8;   ///< of a search, before it is asked whether there is more
-    int most_levels = 2048;   ///< of a search; what lies behind counts as far away
+    int most_levels = 2048;  ///< of a search; what lies behind counts as far away
+    /// Levels of all searches, after which there is no other: of long meshes a few landmarks say as much.
+    int most_levels_in_all = 8192;
     int rounds = 10;          ///< in which vertices change their part
     int room_per_mille = 30;  ///< by which a part may be larger than the mean
     bool operator==(const MeshPartsTuning&) const = default;
@@ -105,66 +106,28 @@ RMSP_EHYB_BODY inline void find_direction(const double* sums, double count, int 
     }
 }
 
-/// Levels of a search from `start`, in distance[rows]; -1 for what it did not reach. Returns how many there are.
-template <class Pool>
-std::int32_t search(const Pool& pool, const Structure& a, std::int64_t start, std::int32_t* distance,
-                    std::int32_t* last, const MeshPartsTuning& tuning)
-{
-    // As many as levels of whole rounds.
-    const std::int32_t most_levels =
-        (tuning.most_levels + tuning.levels_at_once - 1) / tuning.levels_at_once * tuning.levels_at_once;
-    if constexpr (Pool::searches) {
-        return pool.search(a, start, distance, most_levels);
-    }
-    pool.each(a.rows, [=] RMSP_EHYB_STEP(std::int64_t row) {
-        distance[row] = row == start ? 0 : -1;
-        if (row == start) {
-            *last = 0;
-        }
-    });
-    std::int32_t found = 0;
-    for (std::int32_t level = 0; level <= found && level < most_levels;) {
-        for (const std::int32_t end = level + tuning.levels_at_once; level < end; ++level) {
-            pool.each(a.rows, [=] RMSP_EHYB_STEP(std::int64_t row) {
-                if (load_shared(distance + row) != level) {
-                    return;
-                }
-                bool any = false;
-                for (std::int64_t i = a.first(row), stop = a.first(row + 1); i < stop; ++i) {
-                    const std::int64_t other = a.row_of(a.col_idx[i]);
-                    if (other >= 0 && load_shared(distance + other) < 0) {
-                        store_shared(distance + other, level + 1);
-                        any = true;
-                    }
-                }
-                if (any) {
-                    store_shared(last, level + 1);
-                }
-            });
-        }
-        found = pool.read(last, 1)[0];
-    }
-    return found;
-}
-
 /// Distances from vertices each of which is as far as can be from those before it.
 template <class Pool>
 Distances find_landmarks(const Pool& pool, const Structure& a, std::int32_t* distances, const MeshPartsTuning& tuning)
 {
     constexpr std::uint32_t far = 0x7fffffff;
-    auto last = pool.template array<std::int32_t>(1);
     auto nearest = pool.template array<std::uint64_t>(a.rows);
     std::uint64_t* const keys = nearest.data();
     Distances result;
     // The first search finds where to begin.
+    std::int64_t levels_in_all = 0;
     for (int i = 0; i <= std::min(tuning.landmarks, most_landmarks); ++i) {
+        if (i > 1 && levels_in_all >= tuning.most_levels_in_all) {
+            break;
+        }
         const std::uint64_t farthest = i == 0 ? 0xffffffffu : pool.most(keys, a.rows);
         if (farthest >> 32 == 0 && i > 0) {
             break;
         }
         std::int32_t* const distance = distances + (i == 0 ? 0 : result.count) * a.rows;
-        const std::int32_t levels = search(pool, a, static_cast<std::int64_t>(0xffffffffu - (farthest & 0xffffffffu)),
-                                           distance, last.data(), tuning);
+        const std::int32_t levels = pool.search(a, static_cast<std::int64_t>(0xffffffffu - (farthest & 0xffffffffu)),
+                                                distance, tuning.most_levels);
+        levels_in_all += levels;
         const bool anew = i <= 1;
         pool.each(a.rows, [=] RMSP_EHYB_STEP(std::int64_t row) {
             const std::uint32_t d = distance[row] < 0 ? far : static_cast<std::uint32_t>(distance[row]);

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include <cuda_runtime.h>
+#include <kernels/cuda_barrier.cuh>
 #include <kernels/spmv/common/row_pointers.cuh>
 #include <kernels/spmv/sell_reordered/reorder.hpp>
 
@@ -47,31 +48,6 @@ struct Arrays {
     Key* parent;             ///< place of the parent + 1, then which of its entries; 0: none; no_key: not reached yet
     unsigned* block_totals;  ///< children that the parents of each block have
     Search* search;
-};
-
-/// All threads of the grid, which is one wave. What was written before is seen after it.
-class GridBarrier {
-public:
-    __device__ explicit GridBarrier(unsigned* arrived) : arrived_(arrived) {}
-    __device__ void wait()
-    {
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            goal_ += gridDim.x;
-            __threadfence();
-            atomicAdd(arrived_, 1u);
-            unsigned arrived = 0;
-            do {
-                asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(arrived_) : "memory");
-            } while (static_cast<int>(arrived - goal_) < 0);
-            __threadfence();
-        }
-        __syncthreads();
-    }
-
-private:
-    unsigned* arrived_;
-    unsigned goal_ = 0;
 };
 
 /// Several lanes of a warp that look at one row.
