@@ -34,7 +34,8 @@ Work ehyb_ghosts_work(const Features& f, int value_bytes)
     Work work;
     work.matrix_bytes = nnz * (value_bytes + 2);
     work.bandwidth_share = 0.96;
-    work.prepare_products = 450;
+    // 120 to 870, of the more the fewer rows there are; a guess too low spends more than a thousand products get back.
+    work.prepare_products = 800;
     // x and the sums on their way, and the foreign columns.
     work.permuted = 2 * rows + x_entries(f);
     return work;
