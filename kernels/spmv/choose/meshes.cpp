@@ -25,6 +25,9 @@ std::vector<std::int64_t> columns_of(const IndexView& range, std::int64_t count)
 
 double new_by_steps(const RowStatistics& rows, IndexView row_ptr, std::int64_t first_row, ColumnReader& columns)
 {
+    if (rows.nnz == 0) {
+        return 0;
+    }
     const auto entries_of = [&](std::int64_t row, std::int64_t most) {
         const std::int64_t first = row_ptr[row];
         return EntryRange{first, std::min(row_ptr[row + 1] - first, most)};
