@@ -81,8 +81,10 @@ def ratios(cases, title, groups, colours, out, context, note):
         most = max(v for row in values.values() for v in row if v)
         if most > 4:
             axes.set_yscale("log")
-            axes.set_ylim(0.8, most * 1.2)
-            pictures.plain_numbers(axes.yaxis, [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500) if tick < most])
+            least = min(v for row in values.values() for v in row if v)
+            axes.set_ylim(0.8 * min(least, 1), most * 1.2)
+            ticks = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+            pictures.plain_numbers(axes.yaxis, [tick for tick in ticks if 0.8 * min(least, 1) <= tick < most])
         else:
             axes.set_ylim(0, most * 1.1)
     pictures.save(figure, out, context, note, legend=all_axes[0][0])

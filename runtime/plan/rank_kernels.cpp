@@ -153,8 +153,8 @@ void rank_kernels(ShardPlan& shard, const detail::RuntimeState& runtime, const C
             const T value = a.values[i];
             return static_cast<double>(floats ? static_cast<T>(static_cast<float>(value)) : value);
         });
-    if (kernels::may_be_numbered_badly(features)) {
-        features.new_by_steps = kernels::new_by_steps(rows, row_ptr, first_row, columns);
+    if (kernels::numbered_badly(features) || kernels::blocks_numbered_badly(features, sizeof(T))) {
+        features.two_step_columns = kernels::two_step_columns(rows, row_ptr, first_row, columns);
     }
     kernels::DeviceModel device;
     if (shard.limit_gbs > 0) {

@@ -22,8 +22,8 @@ Features features(const CsrMatrix<T>& a)
     const RowStatistics rows = row_statistics(a.rows, row_ptr);
     Features f = spmv_features(rows, row_ptr, a.cols, a.cols, columns, sizeof(T),
                                [&](std::int64_t i) { return double{a.values[static_cast<std::size_t>(i)]}; });
-    if (may_be_numbered_badly(f)) {
-        f.new_by_steps = new_by_steps(rows, row_ptr, 0, columns);
+    if (numbered_badly(f) || blocks_numbered_badly(f, sizeof(T))) {
+        f.two_step_columns = two_step_columns(rows, row_ptr, 0, columns);
     }
     return f;
 }
@@ -301,18 +301,18 @@ TEST(SpmvFeatures, WaysOfTwoStepsTellMeshesFromRandomColumns)
     for (const char* const mesh : {"stencil7 500 400 1", "stencil7 60 60 60", "stencil27 60 60 60",
                                    "unstructured 55 55 55", "triangles 400 400", "neighbours 200000 3 15"}) {
         const Features f = shuffled(mesh);
-        EXPECT_GT(f.new_by_steps, 0.1) << mesh;
-        EXPECT_LT(f.new_by_steps, 0.6) << mesh;
+        EXPECT_GT(f.two_step_columns, 0.1) << mesh;
+        EXPECT_LT(f.two_step_columns, 0.6) << mesh;
         EXPECT_TRUE(numbered_badly(f)) << mesh;
     }
     for (const char* const random : {"random 300000 300000 20", "random 300000 300000 6"}) {
         const Features f = features(generate<double>(random));
-        EXPECT_GT(f.new_by_steps, 0.9) << random;
+        EXPECT_GT(f.two_step_columns, 0.9) << random;
         EXPECT_FALSE(numbered_badly(f)) << random;
         EXPECT_FALSE(suits("sell-reordered", f)) << random;
     }
     // Not looked at where it does not matter.
-    EXPECT_EQ(features(generate<double>("stencil7 30 30 30")).new_by_steps, 0);
+    EXPECT_EQ(features(generate<double>("stencil7 30 30 30")).two_step_columns, 0);
 }
 
 TEST(SpmvFeatures, ThousandsOfProductsRepayPartsWithGhosts)

@@ -33,12 +33,12 @@ struct Features {
     double stored_value_bytes = 8;  ///< of sliced rows: values, an entry that is stored
     bool floats = false;            ///< all values are exactly floats, so that formats that keep them alike can
     bool constant = false;          ///< all values are one
-    BlockShape block{1, 1};   ///< of slices with dense blocks: the one that takes the fewest bytes; 1 x 1: none does
-    double block_fill = 1;    ///< entries of these blocks, a nonzero
-    double hub_share = 0;     ///< of the entries in columns that a small sample meets more than once
-    double narrow = 0;        ///< share of the tiles of consecutive entries whose columns take 16 bits
-    double sectors = 1;       ///< 32-byte sectors of x that a few thousand neighbouring entries touch, a nonzero
-    double new_by_steps = 0;  ///< what new_by_steps() found; 0: nothing, or it was not asked
+    BlockShape block{1, 1};  ///< of slices with dense blocks: the one that takes the fewest bytes; 1 x 1: none does
+    double block_fill = 1;   ///< entries of these blocks, a nonzero
+    double hub_share = 0;    ///< of the entries in columns that a small sample meets more than once
+    double narrow = 0;       ///< share of the tiles of consecutive entries whose columns take 16 bits
+    double sectors = 1;      ///< 32-byte sectors of x that a few thousand neighbouring entries touch, a nonzero
+    double two_step_columns = 0;  ///< as two_step_columns() found; 0: it has too few, or was not asked
 };
 
 /// Value i of the matrix, as the devices will have it; of the precision that `value_bytes` says.

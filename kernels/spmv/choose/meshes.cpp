@@ -23,21 +23,21 @@ std::vector<std::int64_t> columns_of(const IndexView& range, std::int64_t count)
 
 }  // namespace
 
-double new_by_steps(const RowStatistics& rows, IndexView row_ptr, std::int64_t first_row, ColumnReader& columns)
+double two_step_columns(const RowStatistics& rows, IndexView row_ptr, std::int64_t first_row, ColumnReader& columns)
 {
-    if (rows.nnz == 0) {
-        return 0;
-    }
     const auto entries_of = [&](std::int64_t row, std::int64_t most) {
         const std::int64_t first = row_ptr[row];
         return EntryRange{first, std::min(row_ptr[row + 1] - first, most)};
     };
     std::vector<EntryRange> starts;
-    for (int i = 0; i < sampled_rows; ++i) {
+    for (int i = 0; rows.rows > 0 && i < sampled_rows; ++i) {
         const EntryRange range = entries_of(rows.rows * i / sampled_rows, most_columns);
         if (range.count > 1) {
             starts.push_back(range);
         }
+    }
+    if (starts.empty()) {
+        return 0;
     }
     // Ranges of one start, one behind the other.
     std::vector<EntryRange> steps;
@@ -60,7 +60,7 @@ double new_by_steps(const RowStatistics& rows, IndexView row_ptr, std::int64_t f
     }
     const std::vector<IndexView> next = columns.ranges(steps);
     std::int64_t ways = 0;
-    std::int64_t met = 0;
+    std::int64_t different = 0;
     std::vector<std::int64_t> reached;
     for (std::size_t i = 0, step = 0; i < ends.size(); ++i) {
         reached.clear();
@@ -70,9 +70,9 @@ double new_by_steps(const RowStatistics& rows, IndexView row_ptr, std::int64_t f
         }
         ways += static_cast<std::int64_t>(reached.size());
         std::sort(reached.begin(), reached.end());
-        met += std::unique(reached.begin(), reached.end()) - reached.begin();
+        different += std::unique(reached.begin(), reached.end()) - reached.begin();
     }
-    return ways >= least_ways ? static_cast<double>(met) / static_cast<double>(ways) : 0;
+    return ways >= least_ways ? static_cast<double>(different) / static_cast<double>(ways) : 0;
 }
 
 }  // namespace rmsp::kernels

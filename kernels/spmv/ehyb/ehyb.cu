@@ -303,7 +303,8 @@ public:
     /// Parts of what is no mesh have most of their entries outside.
     bool worthwhile() const override
     {
-        return static_cast<std::int64_t>(layout_.er.entry.size()) <= shard_.nnz / ehyb_tuning.fewest_a_foreign_one;
+        return static_cast<double>(layout_.er.entry.size()) <=
+               ehyb_tuning.most_outside * static_cast<double>(shard_.nnz);
     }
 
     std::int64_t format_bytes() const override

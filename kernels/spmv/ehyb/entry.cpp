@@ -22,7 +22,8 @@ constexpr double least_mean = 13;
 
 bool ehyb_ghosts_suits(const Features& f)
 {
-    return numbered_badly(f) && f.new_by_steps <= bad_numbering.most_new_of_mesh && f.rows.mean >= least_mean;
+    return numbered_badly(f) && f.two_step_columns <= bad_numbering.most_two_step_columns_of_mesh &&
+           f.rows.mean >= least_mean;
 }
 
 /// Of parts that keep foreign columns too, whose x lies in shared memory but for a hundredth of the entries. Fitted to

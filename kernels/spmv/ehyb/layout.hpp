@@ -25,7 +25,7 @@ struct EhybTuning {
     int blocks_per_multiprocessor = 1;  ///< among which the shared memory is shared out
     int entries_in_flight = 16;         ///< that a lane loads before it uses the first, of its row in a part
     int er_entries_in_flight = 8;       ///< of its piece of ER
-    int fewest_a_foreign_one = 5;       ///< entries for each that is outside its part, of what is a mesh
+    double most_outside = 0.2;          ///< share of the entries outside their parts, of what is a mesh
     int longest_row = 512;  ///< entries of a row in a slice; more are ER, whose rows are cut into pieces of so many
     bool operator==(const EhybTuning&) const = default;
 };

@@ -20,21 +20,4 @@ inline Work sliced_work(const Features& f, double code_bytes)
     return work;
 }
 
-/// The work of kernel "sell-blocks".
-inline Work blocked_work(const Features& f, int value_bytes)
-{
-    const auto nnz = static_cast<double>(f.rows.nnz);
-    // Without dense blocks each entry is one of 2 x 2.
-    const bool blocks = f.block.entries() > 1;
-    Work work;
-    work.matrix_bytes =
-        nnz * (blocks ? f.block_fill : 4.0) * (narrowed_bytes(f, value_bytes) + 4.0 / (blocks ? f.block.entries() : 4));
-    work.gathers = nnz * f.sectors;
-    work.bandwidth_share = 0.78;
-    work.gather_share = 0.9;
-    work.prepare_products = 35;
-    work.start_seconds = 0.7e-6;
-    return work;
-}
-
 }  // namespace rmsp::kernels

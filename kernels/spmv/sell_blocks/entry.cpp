@@ -1,6 +1,6 @@
 #include <kernels/spmv/sell/policy.hpp>
-#include <kernels/spmv/sell/work.hpp>
 #include <kernels/spmv/sell_blocks/prepare.hpp>
+#include <kernels/spmv/sell_blocks/work.hpp>
 
 namespace rmsp::kernels {
 namespace {

@@ -5,6 +5,7 @@
 #include <kernels/spmv/choose/meshes.hpp>
 #include <kernels/spmv/sell/policy.hpp>
 #include <kernels/spmv/sell/work.hpp>
+#include <kernels/spmv/sell_blocks/work.hpp>
 
 namespace rmsp::kernels {
 namespace {
