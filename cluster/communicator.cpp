@@ -359,9 +359,9 @@ bool Communicator::test(std::vector<MPI_Request>& requests)
     return done != 0;
 }
 
-void Communicator::wait(std::vector<MPI_Request>& requests)
+void Communicator::wait(std::vector<MPI_Request>& requests, double seconds)
 {
-    wait_for([&] { return test(requests); }, "entries of x", [&] { give_up(requests); });
+    wait_for([&] { return test(requests); }, "entries of x", [&] { give_up(requests); }, seconds);
     requests.clear();
 }
 

@@ -83,8 +83,8 @@ public:
     /// The tag of the next exchange of messages.
     int next_tag() noexcept { return 1 + static_cast<int>(exchanges_++ % 16384); }
     MPI_Comm handle() const noexcept { return communicator_; }
-    /// Waits for messages; those left where it throws are given up.
-    void wait(std::vector<MPI_Request>& requests);
+    /// Waits for messages, as wait_for(); those left where it throws are given up.
+    void wait(std::vector<MPI_Request>& requests, double seconds = 0);
     /// Waits for something else that other processes bring.
     /// \param leave    ends what is waited for, before an error is spoken of to the others
     /// \param seconds  0: as long as for everything; else an error after that time is this process's alone, and nothing

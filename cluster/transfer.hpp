@@ -31,7 +31,10 @@ public:
                              "MPI_Irecv");
         }
     }
-    void wait() { processes_.wait(requests_); }
+    /// \param seconds  as Communicator::wait_for()
+    void wait(double seconds = 0) { processes_.wait(requests_, seconds); }
+    /// Waits for nothing any more.
+    void give_up() noexcept { Communicator::give_up(requests_); }
 
 private:
     /// MPI counts in int.

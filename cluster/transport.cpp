@@ -4,11 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "cluster/message_link.hpp"
 
 namespace rmsp::cluster {
 namespace {
@@ -37,16 +40,34 @@ std::vector<OfGpus> said_by_all(Communicator& processes, const OfGpus& own)
     return bring(processes, std::vector<OfGpus>(static_cast<std::size_t>(processes.size()), own));
 }
 
-OfGpus own_gpus(const Communicator& processes, const Runtime& runtime)
+/// \param why_not  what is against it here
+OfGpus own_gpus(const Communicator& processes, const Runtime& runtime, const std::string& why_not)
 {
     OfGpu first;
-    put(first.why_not, why_no_device_link(runtime));
+    put(first.why_not, why_not);
     if (first.why_not[0] != '\0') {
         return {first};
     }
-    put(first.version, device_link_version());
     first.gathers = processes.on_workers() ? 1 : 0;
     first.machine = processes.node().processes().front().rank;
+    OfGpus own;
+    for (const DeviceInfo& device : runtime.devices()) {
+        OfGpu& of = own.emplace_back(first);
+        put(of.gpu, device.pci_bus_id);
+    }
+    return own;
+}
+
+/// What NCCL has to know besides.
+OfGpus with_nccl(const Communicator& processes, OfGpus own)
+{
+    OfGpu& first = own.front();
+    if (first.why_not[0] != '\0') {
+        return own;
+    }
+    for (OfGpu& of : own) {
+        put(of.version, device_link_version());
+    }
     if (processes.rank() == 0) {
         try {
             const std::vector<std::byte> id = make_device_link_id();
@@ -55,11 +76,6 @@ OfGpus own_gpus(const Communicator& processes, const Runtime& runtime)
         } catch (const Error& error) {
             put(first.why_not, error.what());
         }
-    }
-    OfGpus own;
-    for (const DeviceInfo& device : runtime.devices()) {
-        OfGpu& of = own.emplace_back(first);
-        put(of.gpu, device.pci_bus_id);
     }
     return own;
 }
@@ -101,23 +117,55 @@ std::string why_apart(const std::vector<OfGpus>& all)
     return {};
 }
 
+constexpr const char* alone = "one process needs none";
+
+/// Number of each process's first GPU, and of all.
+std::vector<int> first_devices_of(const std::vector<OfGpus>& all)
+{
+    std::vector<int> first = {0};
+    for (const OfGpus& of : all) {
+        first.push_back(first.back() + static_cast<int>(of.size()));
+    }
+    return first;
+}
+
+/// What hangs while processes are connected is given up before the other processes lose patience with this one.
+double seconds_to_connect(const Communicator& processes)
+{
+    constexpr double most_seconds = 30;
+    return std::min(most_seconds, processes.timeout_seconds() / 2);
+}
+
+/// make(), where each process can; else says on all of them why one cannot.
+std::shared_ptr<DeviceLink> make_together(Communicator& processes,
+                                          const std::function<std::shared_ptr<DeviceLink>()>& make, std::string& why)
+{
+    OfGpu result;
+    std::shared_ptr<DeviceLink> link;
+    try {
+        link = make();
+    } catch (const Agreed&) {
+        throw;
+    } catch (const std::exception& error) {
+        put(result.why_not, error.what());
+    }
+    why = why_not(said_by_all(processes, {result}));
+    return why.empty() ? link : nullptr;
+}
+
 Connected connect_nccl(Communicator& processes, const Runtime& runtime)
 {
     if (processes.size() == 1) {
-        return {.why_not = "one process needs none"};
+        return {.why_not = alone};
     }
-    const std::vector<OfGpus> all = said_by_all(processes, own_gpus(processes, runtime));
+    const std::vector<OfGpus> all =
+        said_by_all(processes, with_nccl(processes, own_gpus(processes, runtime, why_no_device_link(runtime))));
     if (const std::string why = why_apart(all); !why.empty()) {
         return {.why_not = why};
     }
     Connected connected;
-    connected.first_devices = {0};
-    for (const OfGpus& of : all) {
-        connected.first_devices.push_back(connected.first_devices.back() + static_cast<int>(of.size()));
-    }
-    // What hangs inside NCCL is given up before the other processes lose patience with this one.
-    constexpr double most_seconds = 30;
-    const double limit = std::min(most_seconds, processes.timeout_seconds() / 2);
+    connected.first_devices = first_devices_of(all);
+    const double limit = seconds_to_connect(processes);
     const OfGpu& first = all.front().front();
     DeviceLinkOptions options;
     options.first = connected.first_devices[static_cast<std::size_t>(processes.rank())];
@@ -127,28 +175,51 @@ Connected connect_nccl(Communicator& processes, const Runtime& runtime)
         processes.wait_for(
             done, what, [] {}, processes.link() ? 0 : limit);
     };
-    OfGpu result;
-    try {
-        connected.link = connect_device_link(runtime, options);
-    } catch (const Agreed&) {
-        throw;
-    } catch (const std::exception& error) {
-        put(result.why_not, error.what());
-    }
-    connected.why_not = why_not(said_by_all(processes, {result}));
-    if (!connected.why_not.empty()) {
-        return {.why_not = connected.why_not};
-    }
+    connected.link = make_together(
+        processes, [&] { return connect_device_link(runtime, options); }, connected.why_not);
     connected.gathers = std::all_of(all.begin(), all.end(), [&](const OfGpus& of) {
         return of.size() == all.front().size() && of.front().gathers != 0;
     });
     return connected;
 }
 
+Connected connect_gpu_aware_mpi(Communicator& processes, const Runtime& runtime)
+{
+    if (processes.size() == 1) {
+        return {.why_not = alone};
+    }
+    const std::vector<DeviceInfo> devices = runtime.devices();
+    const bool has_gpus = std::all_of(devices.begin(), devices.end(),
+                                      [](const DeviceInfo& device) { return device.kind == DeviceKind::cuda; });
+    const std::vector<OfGpus> all =
+        said_by_all(processes, own_gpus(processes, runtime, has_gpus ? why_not_gpu_aware() : "it is for GPUs"));
+    Connected connected;
+    connected.why_not = why_not(all);
+    if (!connected.why_not.empty()) {
+        return connected;
+    }
+    connected.first_devices = first_devices_of(all);
+    const auto make = [&] {
+        const std::shared_ptr<DeviceAccess> access = open_device_access(runtime);
+        auto link = std::make_shared<MessageLink>(processes, access, connected.first_devices);
+        link->wait_at_most(seconds_to_connect(processes));
+        test_device_link(*link, *access,
+                         {.first = connected.first_devices[static_cast<std::size_t>(processes.rank())],
+                          .size = connected.first_devices.back(),
+                          .own_gpus = false,
+                          .name = "MPI"});
+        link->wait_at_most(0);
+        return link;
+    };
+    connected.link = make_together(processes, make, connected.why_not);
+    return connected;
+}
+
 Connected connect_messages(Communicator&, const Runtime&) { return {}; }
 
-constexpr std::array<TransportRow, 2> ways{{
+constexpr std::array<TransportRow, 3> ways{{
     {.name = "nccl", .connect = connect_nccl},
+    {.name = "gpu-aware-mpi", .connect = connect_gpu_aware_mpi},
     {.name = "mpi", .connect = connect_messages},
 }};
 
@@ -194,7 +265,7 @@ void Communicator::give_up_link()
 {
     if (link_) {
         link_->give_up();
-        transport_ = {ways.back().name, "NCCL was given up after an error"};
+        transport_ = {ways.back().name, fmt::format("{} was given up after an error", transport_.name)};
     }
     linking_ = false;
 }

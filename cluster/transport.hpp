@@ -51,7 +51,7 @@ public:
     DevicePlaces place(std::span<const int> sent, std::span<const int> ghosts, int devices) override;
     void begin(const void* send, void* receive, bool backwards) override;
     void begin_on(std::span<const DeviceArrays> devices, bool backwards) override;
-    bool in_stream_order() const override { return !by_messages_; }
+    bool in_stream_order() const override { return !by_messages_ && link_->in_stream_order(); }
     void end() override;
 
 private:

@@ -1,6 +1,8 @@
 #include <rmsp/device_link.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -32,6 +34,47 @@ constexpr std::optional<Bodies> compiled = Bodies{.version = transport::nccl_lin
 #else
 constexpr std::optional<Bodies> compiled;
 #endif
+
+std::shared_ptr<DeviceAccess> access_gpus([[maybe_unused]] const std::vector<int>& ordinals)
+{
+#ifdef RMSP_HAVE_CUDA
+    return transport::cuda_device_access(ordinals);
+#else
+    throw NotCompiled("CUDA");
+#endif
+}
+
+/// Has done what was queued on a device when that returns.
+class HostDeviceAccess final : public DeviceAccess {
+public:
+    explicit HostDeviceAccess(std::size_t devices) : devices_(static_cast<int>(devices)) {}
+
+    int devices() const override { return devices_; }
+    void copy(int /*device*/, void* /*stream*/, void* to, const void* from, std::size_t bytes) override
+    {
+        if (bytes > 0) {
+            std::memcpy(to, from, bytes);
+        }
+    }
+    std::shared_ptr<void> allocate(int /*device*/, std::size_t bytes) override
+    {
+        const auto memory = std::make_shared<std::vector<std::max_align_t>>(bytes / sizeof(std::max_align_t) + 1);
+        return {memory, memory->data()};
+    }
+    void visit(int /*device*/, const std::function<void()>& f) override { f(); }
+
+private:
+    const int devices_;
+};
+
+std::vector<int> ordinals_of(const std::vector<DeviceInfo>& devices)
+{
+    std::vector<int> ordinals;
+    for (const DeviceInfo& device : devices) {
+        ordinals.push_back(device.index);
+    }
+    return ordinals;
+}
 
 /// \throws NotCompiled
 const Bodies& bodies()
@@ -74,11 +117,16 @@ std::shared_ptr<DeviceLink> connect_device_link(const Runtime& runtime, const De
     if (const std::string why = why_no_device_link(runtime); !why.empty()) {
         throw Error(ErrorCode::usage, why);
     }
-    std::vector<int> ordinals;
-    for (const DeviceInfo& device : runtime.devices()) {
-        ordinals.push_back(device.index);
+    return bodies().connect(ordinals_of(runtime.devices()), options);
+}
+
+std::shared_ptr<DeviceAccess> open_device_access(const Runtime& runtime)
+{
+    const std::vector<DeviceInfo> devices = runtime.devices();
+    if (devices.front().kind == DeviceKind::cuda) {
+        return access_gpus(ordinals_of(devices));
     }
-    return bodies().connect(ordinals, options);
+    return std::make_shared<HostDeviceAccess>(devices.size());
 }
 
 LinkedEntries place_entries(std::span<const int> here, std::span<const int> there, int devices)

@@ -9,8 +9,8 @@
 
 #include "tests/cluster/matrices.hpp"
 
-// Processes with GPUs of their own, between which entries travel by NCCL. Skipped where a node has fewer GPUs than
-// processes, and for one process.
+// Processes with GPUs of their own, between which entries travel by NCCL, or by a GPU-aware MPI where the tests are
+// linked with one. Skipped where a node has fewer GPUs than processes, and for one process.
 namespace rmsp::test {
 namespace {
 
@@ -79,30 +79,42 @@ Products check_products(Cluster& cluster, const Whole<double>& whole, const Dist
     return found;
 }
 
-TEST_F(ClusterGpus, ProductsByNcclHaveTheBitsOfMessages)
+/// A cluster whose entries travel from GPU to GPU that way; one of messages where the machine has none.
+Cluster make_linked(const std::string& transport)
 {
-    Cluster nccl = make_gpu_cluster();
-    if (const std::string why = without_nccl(nccl); !why.empty()) {
-        GTEST_SKIP() << why;
+    Cluster cluster = make_gpu_cluster(transport);
+    if (transport == "nccl" && without_nccl(cluster).empty()) {
+        EXPECT_EQ(cluster.transport().name, "nccl") << cluster.transport().reason;
     }
-    EXPECT_EQ(nccl.transport().name, "nccl") << nccl.transport().reason;
+    return cluster;
+}
+
+void expect_products_of_messages(const std::string& transport)
+{
+    Cluster linked = make_linked(transport);
+    if (linked.transport().name != transport) {
+        GTEST_SKIP() << linked.transport().reason;
+    }
     Cluster mpi = make_gpu_cluster("mpi");
     EXPECT_EQ(mpi.transport().name, "mpi");
     DistributeOptions options;
     options.determinism = Determinism::run;
     for (const auto& whole : {grid<double>(40, 60, 0.3), random<double>(300, 300, 5), random<double>(200, 90, 6),
                               random<double>(3, 3, 2), rotation<double>(240, 77), grid<double>(300, 300)}) {
-        const Products by_nccl = check_products(nccl, whole, options);
+        const Products found = check_products(linked, whole, options);
         const Products by_messages = check_products(mpi, whole, options);
-        EXPECT_EQ(by_nccl.y, by_messages.y);
+        EXPECT_EQ(found.y, by_messages.y);
         // With several GPUs a process each has its ghosts elsewhere, and kernels group the sums of A^T by where they
         // are.
-        if (nccl.runtime().devices().size() == 1) {
-            EXPECT_EQ(by_nccl.t, by_messages.t);
+        if (linked.runtime().devices().size() == 1) {
+            EXPECT_EQ(found.t, by_messages.t);
         }
-        check_products(nccl, whole);
+        check_products(linked, whole);
     }
 }
+
+TEST_F(ClusterGpus, ProductsByNcclHaveTheBitsOfMessages) { expect_products_of_messages("nccl"); }
+TEST_F(ClusterGpus, ProductsByGpuAwareMpiHaveTheBitsOfMessages) { expect_products_of_messages("gpu-aware-mpi"); }
 
 TEST_F(ClusterGpus, Solves)
 {
@@ -137,9 +149,12 @@ TEST_F(ClusterGpus, Solves)
 }
 
 /// Sums stay on the GPUs where workers speak MPI ("serialized") and each process has one GPU.
-TEST_F(ClusterGpus, SolvesByNcclHaveTheBitsOfMessages)
+void expect_solves_of_messages(const std::string& transport)
 {
-    Cluster clusters[] = {make_gpu_cluster(), make_gpu_cluster("mpi")};
+    Cluster clusters[] = {make_linked(transport), make_gpu_cluster("mpi")};
+    if (clusters[0].transport().name != transport) {
+        GTEST_SKIP() << clusters[0].transport().reason;
+    }
     const auto whole = grid<double>(100, 90);
     const auto part = part_of(whole, uneven(whole.rows, clusters[0].size()), clusters[0].rank());
     DistributeOptions distributed;
@@ -168,10 +183,13 @@ TEST_F(ClusterGpus, SolvesByNcclHaveTheBitsOfMessages)
     }
 }
 
-TEST_F(ClusterGpus, GoOnByMessagesAfterAnErrorOfOne)
+TEST_F(ClusterGpus, SolvesByNcclHaveTheBitsOfMessages) { expect_solves_of_messages("nccl"); }
+TEST_F(ClusterGpus, SolvesByGpuAwareMpiHaveTheBitsOfMessages) { expect_solves_of_messages("gpu-aware-mpi"); }
+
+void expect_messages_after_an_error(const std::string& transport)
 {
-    Cluster cluster = make_gpu_cluster();
-    if (cluster.transport().name != "nccl") {
+    Cluster cluster = make_linked(transport);
+    if (cluster.transport().name != transport) {
         GTEST_SKIP() << cluster.transport().reason;
     }
     const auto whole = grid<double>(40, 60);
@@ -201,13 +219,16 @@ TEST_F(ClusterGpus, GoOnByMessagesAfterAnErrorOfOne)
     EXPECT_DOUBLE_EQ(cluster.dot(x, y), right);
 }
 
+TEST_F(ClusterGpus, GoOnByMessagesAfterAnErrorOfOneByNccl) { expect_messages_after_an_error("nccl"); }
+TEST_F(ClusterGpus, GoOnByMessagesAfterAnErrorOfOneByGpuAwareMpi) { expect_messages_after_an_error("gpu-aware-mpi"); }
+
 TEST_F(ClusterGpus, ThatAreOneAndTheSameSendMessages)
 {
     Cluster cluster = make_gpu_cluster("nccl", "0");
     if (const std::string why = without_nccl(cluster); !why.empty()) {
         GTEST_SKIP() << why;
     }
-    EXPECT_EQ(cluster.transport().name, "mpi");
+    EXPECT_NE(cluster.transport().name, "nccl");
     EXPECT_NE(cluster.transport().reason.find("processes 0 and 1 are on the same GPU"), std::string::npos)
         << cluster.transport().reason;
     check_products(cluster, grid<double>(20, 20, 0.3));

@@ -14,6 +14,7 @@
 
 #include "cluster/communicator.hpp"
 #include "cluster/halo.hpp"
+#include "cluster/message_link.hpp"
 #include "cluster/transport.hpp"
 #include "tests/cluster/matrices.hpp"
 
@@ -108,26 +109,36 @@ private:
     bool usable_ = true;
 };
 
+/// How entries travel between the processes of a test: through memory of the host, by a link that stands in for NCCL's,
+/// or by that of a GPU-aware MPI, to which memory of host devices is as good.
+enum class Way { messages, stand_in, message_link };
+
 /// A cluster, taken apart: its processes, this one's devices, and rows of a matrix.
 struct Apart {
-    explicit Apart(bool linked, const char* devices = "host:2", double skew = 0.25)
-        : Apart(linked, devices, grid<double>(9, 20, skew))
+    explicit Apart(Way way, const char* devices = "host:2", double skew = 0.25)
+        : Apart(way, devices, grid<double>(9, 20, skew))
     {
     }
-    Apart(bool linked, const char* devices, Whole<double> of, const DistributeOptions& options = {})
+    Apart(Way way, const char* devices, Whole<double> of, const DistributeOptions& options = {})
         : whole(std::move(of)),
           processes(std::make_shared<Communicator>(MPI_COMM_WORLD, ClusterOptions{.timeout_seconds = 20})),
           runtime({.devices = devices, .bind = BindPolicy::none}),
           part(part_of(whole, uneven(whole.rows, processes->size()), processes->rank()))
     {
-        if (linked) {
+        if (way != Way::messages) {
             const auto devices_here = static_cast<int>(runtime.devices().size());
-            link = std::make_shared<HostLink>(*processes, devices_here);
             std::vector<int> first_devices;
             for (int p = 0; p <= processes->size(); ++p) {
                 first_devices.push_back(p * devices_here);
             }
-            processes->set_transport({"nccl", "a test"}, link, first_devices, processes->on_workers());
+            if (way == Way::stand_in) {
+                link = std::make_shared<HostLink>(*processes, devices_here);
+                processes->set_transport({"nccl", "a test"}, link, first_devices, processes->on_workers());
+            } else {
+                message_link =
+                    std::make_shared<cluster::MessageLink>(*processes, open_device_access(runtime), first_devices);
+                processes->set_transport({"gpu-aware-mpi", "a test"}, message_link, first_devices, false);
+            }
         }
         const std::vector<std::int64_t> columns = uneven(whole.rows, processes->size());
         IndexArray numbered;
@@ -194,18 +205,19 @@ struct Apart {
     Runtime runtime;
     Part<double> part;
     std::shared_ptr<HostLink> link;
+    std::shared_ptr<cluster::MessageLink> message_link;
     std::shared_ptr<cluster::HaloExchange> exchange;
     GhostedMatrix<double> matrix;
     GhostedNumbers numbers;
 };
 
-void expect_bits_of_messages(const char* devices, const Whole<double>& whole)
+void expect_bits_of_messages(Way way, const char* devices, const Whole<double>& whole)
 {
     SCOPED_TRACE(testing::Message() << whole.rows << " rows on " << devices);
     DistributeOptions options;
     options.determinism = Determinism::run;
-    Apart linked(true, devices, whole, options);
-    Apart by_messages(false, devices, whole, options);
+    Apart linked(way, devices, whole, options);
+    Apart by_messages(Way::messages, devices, whole, options);
     linked.expect_products();
     by_messages.expect_products();
     EXPECT_EQ(linked.product(false), by_messages.product(false));
@@ -222,10 +234,11 @@ TEST(ClusterLink, ProductsHaveTheBitsOfMessages)
 {
     for (const char* devices : {"host:1", "host:3"}) {
         for (const auto& whole : {random<double>(300, 300, 5), rotation<double>(240, 77), random<double>(3, 3, 2)}) {
-            expect_bits_of_messages(devices, whole);
+            expect_bits_of_messages(Way::stand_in, devices, whole);
+            expect_bits_of_messages(Way::message_link, devices, whole);
         }
-        Apart linked(true, devices);
-        Apart by_messages(false, devices);
+        Apart linked(Way::stand_in, devices);
+        Apart by_messages(Way::messages, devices);
         EXPECT_TRUE(linked.exchange->on_devices());
         EXPECT_FALSE(by_messages.exchange->on_devices());
         linked.expect_products();
@@ -268,9 +281,9 @@ TEST(ClusterLink, SolvesHaveTheBitsOfMessages)
                                           {"cg_pipelined", "host:1"},
                                           {"cg_pipelined", "host:2"}}) {
         SCOPED_TRACE(testing::Message() << method << " on " << devices);
-        Apart by_messages(false, devices, 0);
+        Apart by_messages(Way::messages, devices, 0);
         const std::vector<double> right = iterate(by_messages, method);
-        Apart linked(true, devices, 0);
+        Apart linked(Way::stand_in, devices, 0);
         EXPECT_EQ(iterate(linked, method), right);
         const int gathered = linked.link->gathered;
         EXPECT_EQ(gathered > 0, linked.processes->on_workers());
@@ -282,6 +295,8 @@ TEST(ClusterLink, SolvesHaveTheBitsOfMessages)
         linked.link->give_up();
         EXPECT_EQ(iterate(linked, method), right);
         EXPECT_EQ(linked.link->gathered, gathered);
+        Apart gpu_aware(Way::message_link, devices, 0);
+        EXPECT_EQ(iterate(gpu_aware, method), right);
     }
 }
 
@@ -293,7 +308,7 @@ TEST(ClusterLink, MultigridIsThatOfMessages)
         std::vector<double> found[2];
         std::int64_t iterations[2] = {};
         for (const std::size_t linked : {std::size_t{0}, std::size_t{1}}) {
-            Apart apart(linked == 1, "host:2", grid<double>(40, 30));
+            Apart apart(linked == 1 ? Way::stand_in : Way::messages, "host:2", grid<double>(40, 30));
             apart.processes->together([&] {
                 PreconditionerOptions options;
                 options.multigrid.coarse_rows = 40;
@@ -319,7 +334,7 @@ TEST(ClusterLink, MultigridIsThatOfMessages)
 
 TEST(ClusterLink, GoesOnByMessagesOnceItIsGivenUp)
 {
-    Apart apart(true);
+    Apart apart(Way::stand_in);
     const auto before = apart.product(false);
     const std::int64_t bytes = apart.exchange->bytes_sent();
     // All of them, as after an error that all have heard of.
@@ -330,13 +345,28 @@ TEST(ClusterLink, GoesOnByMessagesOnceItIsGivenUp)
     EXPECT_GE(apart.exchange->bytes_sent(), 3 * bytes);
 }
 
-TEST(ClusterLink, IsGivenUpByAllWhereOneFailsWhileItIsAtWork)
+TEST(ClusterLink, OfMessagesBringsWhatIsSent)
 {
-    Apart apart(true);
-    Communicator& processes = *apart.processes;
-    if (processes.size() == 1) {
-        GTEST_SKIP() << "needs other processes";
+    for (const char* devices : {"host:1", "host:3"}) {
+        Apart apart(Way::message_link, devices);
+        const auto access = open_device_access(apart.runtime);
+        const int here = access->devices();
+        const LinkTest test{
+            .first = apart.processes->rank() * here, .size = apart.processes->size() * here, .own_gpus = false};
+        apart.processes->guarded([&] { test_device_link(*apart.message_link, *access, test); });
+        EXPECT_TRUE(apart.message_link->usable());
+        EXPECT_TRUE(apart.exchange->on_devices());
+        EXPECT_FALSE(apart.exchange->in_stream_order());
+        apart.expect_products();
+        apart.message_link->give_up();
+        apart.expect_products();
     }
+}
+
+void expect_given_up(Way way, const std::string& name)
+{
+    Apart apart(way);
+    Communicator& processes = *apart.processes;
     const auto before = apart.product(false);
     // Who still waits for another process hears of the error below where it is.
     processes.together([] {});
@@ -356,16 +386,27 @@ TEST(ClusterLink, IsGivenUpByAllWhereOneFailsWhileItIsAtWork)
     EXPECT_NE(said.find("the last one has no paper"), std::string::npos) << said;
     EXPECT_TRUE(processes.usable());
     EXPECT_EQ(apart.product(false), before);
-    double usable = apart.link->usable() ? 1 : 0;
+    double usable = processes.link()->usable() ? 1 : 0;
     processes.sum({&usable, 1});
     EXPECT_EQ(usable, 0) << "of " << processes.size();
     EXPECT_EQ(processes.transport().name, "mpi");
-    EXPECT_EQ(processes.transport().reason, "NCCL was given up after an error");
+    EXPECT_EQ(processes.transport().reason, name + " was given up after an error");
+}
+
+TEST(ClusterLink, IsGivenUpByAllWhereOneFailsWhileItIsAtWork)
+{
+    int size = 1;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size == 1) {
+        GTEST_SKIP() << "needs other processes";
+    }
+    expect_given_up(Way::stand_in, "nccl");
+    expect_given_up(Way::message_link, "gpu-aware-mpi");
 }
 
 TEST(ClusterLink, StaysWhereAnErrorHasNothingToDoWithIt)
 {
-    Apart apart(true);
+    Apart apart(Way::stand_in);
     Communicator& processes = *apart.processes;
     // Who still waits for another process hears of the error below where it is.
     processes.together([] {});
@@ -385,13 +426,18 @@ TEST(ClusterLink, StaysWhereAnErrorHasNothingToDoWithIt)
 
 TEST(ClusterTransports, MpiWhereThereAreNoGpus)
 {
-    for (const char* wanted : {"auto", "nccl", "mpi"}) {
+    for (const char* wanted : {"auto", "nccl", "gpu-aware-mpi", "mpi"}) {
         const Cluster cluster(MPI_COMM_WORLD, {.devices = "host:1", .bind = BindPolicy::none},
                               {.timeout_seconds = 20, .transport = wanted});
         EXPECT_EQ(cluster.transport().name, "mpi");
-        const std::string why =
-            cluster.size() == 1 ? "nccl: one process needs none" : "nccl: process 0: NCCL is for GPUs";
-        EXPECT_EQ(cluster.transport().reason, std::string(wanted) == "mpi" ? "asked for" : why);
+        const bool alone = cluster.size() == 1;
+        const std::string no_nccl = alone ? "nccl: one process needs none" : "nccl: process 0: NCCL is for GPUs";
+        const std::string no_memory =
+            alone ? "gpu-aware-mpi: one process needs none" : "gpu-aware-mpi: process 0: it is for GPUs";
+        const std::string name = wanted;
+        EXPECT_EQ(cluster.transport().reason, name == "mpi"             ? "asked for"
+                                              : name == "gpu-aware-mpi" ? no_memory
+                                                                        : no_nccl + "; " + no_memory);
     }
 }
 
@@ -411,7 +457,7 @@ TEST(ClusterTransports, BadOptionsAreRefused)
         }
         return {};
     };
-    EXPECT_EQ(message("pigeon"), "transport is \"pigeon\", it must be auto, nccl or mpi");
+    EXPECT_EQ(message("pigeon"), "transport is \"pigeon\", it must be auto, nccl, gpu-aware-mpi or mpi");
     if (size > 1) {
         EXPECT_NE(message(rank + 1 == size ? "mpi" : "auto").find("transport differs"), std::string::npos);
     }

@@ -31,7 +31,7 @@ using engine::nccl;
 class NcclLink final : public DeviceLink {
 public:
     NcclLink(const std::vector<int>& ordinals, const DeviceLinkOptions& options)
-        : ends_(ordinals.size()), wait_(options.wait)
+        : devices_(cuda_device_access(ordinals)), ends_(ordinals.size()), wait_(options.wait)
     {
         ncclUniqueId id;
         if (options.id.size() != sizeof(id)) {
@@ -97,10 +97,7 @@ public:
 
     void copy(int device, void* stream, void* to, const void* from, std::size_t bytes) override
     {
-        const DeviceGuard guard(ends_[static_cast<std::size_t>(device)].ordinal);
-        auto* const queue = static_cast<cudaStream_t>(stream);
-        cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue), "cudaMemcpyAsync");
-        cuda_check(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
+        devices_->copy(device, stream, to, from, bytes);
     }
 
     void give_up() noexcept override
@@ -274,133 +271,12 @@ private:
         return status == cudaSuccess;
     }
 
+    const std::shared_ptr<DeviceAccess> devices_;
     std::vector<End> ends_;  ///< of each GPU here
     std::function<void(const std::function<bool()>&, const char*)> wait_;
     std::uint64_t begun_ = 0;
     std::uint64_t ended_ = 0;  ///< of those that were begun, the first ones
 };
-
-/// Memory and a stream of each GPU, for a test.
-class TestRoom {
-public:
-    TestRoom(const std::vector<int>& ordinals, std::size_t room_bytes) : ordinals_(ordinals)
-    {
-        try {
-            for (const int ordinal : ordinals_) {
-                const DeviceGuard guard(ordinal);
-                DeviceArrays& there = devices_.emplace_back();
-                cudaStream_t stream = nullptr;
-                cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-                there.stream = stream;
-                void* memory = nullptr;
-                cuda_check(cudaMalloc(&memory, 2 * room_bytes), "cudaMalloc");
-                there.from = memory;
-                there.to = static_cast<std::byte*>(memory) + room_bytes;
-            }
-        } catch (...) {
-            free_all();
-            throw;
-        }
-    }
-    ~TestRoom() { free_all(); }
-    TestRoom(const TestRoom&) = delete;
-    TestRoom& operator=(const TestRoom&) = delete;
-
-    /// Of each GPU, in whose memory there is room for as many bytes to come as go.
-    const std::vector<DeviceArrays>& devices() const { return devices_; }
-
-private:
-    void free_all() noexcept
-    {
-        for (std::size_t i = 0; i < devices_.size(); ++i) {
-            const DeviceGuard guard(ordinals_[i]);
-            (void)cudaFree(const_cast<void*>(devices_[i].from));
-            if (devices_[i].stream != nullptr) {
-                (void)cudaStreamDestroy(static_cast<cudaStream_t>(devices_[i].stream));
-            }
-        }
-    }
-
-    const std::vector<int> ordinals_;
-    std::vector<DeviceArrays> devices_;
-};
-
-std::byte test_byte(int from, int to, std::size_t at)
-{
-    return static_cast<std::byte>(31 * from + 17 * to + static_cast<int>(at % 251) + static_cast<int>(at / 251 % 7));
-}
-
-void upload(NcclLink& link, int device, const DeviceArrays& there, const std::vector<std::byte>& bytes)
-{
-    link.copy(device, there.stream, const_cast<void*>(there.from), bytes.data(), bytes.size());
-}
-
-/// Messages of so many bytes between each two GPUs. \throws Error(device) if others arrive than were sent
-void test_messages(NcclLink& link, const std::vector<int>& ordinals, const DeviceLinkOptions& options,
-                   std::int64_t bytes)
-{
-    const auto length = static_cast<std::size_t>(bytes);
-    const std::size_t room_bytes = static_cast<std::size_t>(options.size) * length;
-    const TestRoom room(ordinals, room_bytes);
-    std::vector<LinkMessages> others(ordinals.size());
-    std::vector<std::byte> host(room_bytes);
-    for (std::size_t i = 0; i < ordinals.size(); ++i) {
-        const int own = options.first + static_cast<int>(i);
-        for (int other = 0; other < options.size; ++other) {
-            if (other == own && options.size > 1) {
-                continue;
-            }
-            others[i].push_back({other, other * bytes, bytes});
-            for (std::size_t at = 0; at < length; ++at) {
-                host[static_cast<std::size_t>(other) * length + at] = test_byte(own, other, at);
-            }
-        }
-        upload(link, static_cast<int>(i), room.devices()[i], host);
-    }
-    link.begin(room.devices(), others, others, 1);
-    link.end();
-    for (std::size_t i = 0; i < ordinals.size(); ++i) {
-        const DeviceArrays& there = room.devices()[i];
-        link.copy(static_cast<int>(i), there.stream, host.data(), there.to, room_bytes);
-        for (const LinkMessage& other : others[i]) {
-            const std::byte* const came = host.data() + static_cast<std::size_t>(other.first);
-            for (std::size_t at = 0; at < length; ++at) {
-                if (came[at] != test_byte(other.gpu, options.first + static_cast<int>(i), at)) {
-                    throw Error(ErrorCode::device, fmt::format("NCCL brought wrong data from GPU {}: byte {} of {}",
-                                                               other.gpu, at, length));
-                }
-            }
-        }
-    }
-}
-
-/// A few numbers of each GPU. \throws Error(device) if others arrive than were sent
-void test_gathering(NcclLink& link, const std::vector<int>& ordinals, const DeviceLinkOptions& options)
-{
-    constexpr std::size_t length = 64;
-    const std::size_t room_bytes = static_cast<std::size_t>(options.size) * length;
-    const TestRoom room(ordinals, room_bytes);
-    for (std::size_t i = 0; i < ordinals.size(); ++i) {
-        std::vector<std::byte> own(length);
-        for (std::size_t at = 0; at < length; ++at) {
-            own[at] = test_byte(options.first + static_cast<int>(i), 0, at);
-        }
-        upload(link, static_cast<int>(i), room.devices()[i], own);
-    }
-    link.gather(room.devices(), length);
-    link.end();
-    std::vector<std::byte> all(room_bytes);
-    for (std::size_t i = 0; i < ordinals.size(); ++i) {
-        const DeviceArrays& there = room.devices()[i];
-        link.copy(static_cast<int>(i), there.stream, all.data(), there.to, room_bytes);
-        for (std::size_t at = 0; at < room_bytes; ++at) {
-            const int from = static_cast<int>(at / length);
-            if (all[at] != test_byte(from, 0, at % length)) {
-                throw Error(ErrorCode::device, fmt::format("NCCL gathered wrong data from GPU {}", from));
-            }
-        }
-    }
-}
 
 /// The first calls of a communicator connect it, and block as long as other processes do not come. They are made on a
 /// thread of their own, which is left behind where they are not to be waited for any longer.
@@ -425,13 +301,8 @@ void test_link(const std::shared_ptr<NcclLink>& link, const std::vector<int>& or
     });
     std::thread tests([state, link, ordinals, options] {
         try {
-            constexpr std::int64_t short_message = 48;
-            constexpr std::int64_t long_message = std::int64_t{1} << 20;
-            constexpr std::int64_t all_messages = std::int64_t{64} << 20;
-            for (const std::int64_t bytes : {short_message, std::min(long_message, all_messages / options.size)}) {
-                test_messages(*link, ordinals, options, bytes);
-            }
-            test_gathering(*link, ordinals, options);
+            test_device_link(*link, *cuda_device_access(ordinals),
+                             {.first = options.first, .size = options.size, .name = "NCCL"});
         } catch (...) {
             state->error = std::current_exception();
         }

@@ -7,8 +7,11 @@
 
 #include <rmsp/device_link.hpp>
 
-/// What <rmsp/device_link.hpp> declares, of GPUs with these numbers. Only builds with NCCL have the bodies.
+/// What <rmsp/device_link.hpp> declares, of GPUs with these numbers. Only builds with CUDA have the first body, only
+/// those with NCCL the others.
 namespace rmsp::transport {
+
+std::shared_ptr<DeviceAccess> cuda_device_access(const std::vector<int>& ordinals);
 
 /// \throws core::MissingLibrary
 std::string nccl_link_version();
