@@ -43,10 +43,10 @@ struct ClusterOptions {
     std::string node_messages = "auto";
     /// The number of the node that this process is on, for the messages; -1, on all processes: that of its machine.
     int node = -1;
-    /// How entries travel between processes, a name of list_cluster_transports(): "nccl", each entry from the GPU that
-    /// has it to one that multiplies with it, over all GPUs of each process; "mpi", by messages in host memory; "auto",
-    /// the first of these that works. NCCL is tested with data, and where it does not work the messages are MPI's
-    /// (Cluster::transport()). The same on all processes.
+    /// How entries travel between processes, a name of list_cluster_transports(): "nccl" or "gpu-aware-mpi", each entry
+    /// from the GPU that has it to one that multiplies with it, over all GPUs of each process; "mpi", by messages in
+    /// host memory; "auto", the first of these that works. The first two are tested with data, and where they do not
+    /// work the next one is taken (Cluster::transport()). The same on all processes.
     std::string transport = "auto";
 };
 

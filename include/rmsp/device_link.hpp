@@ -77,6 +77,8 @@ public:
     virtual void copy(int device, void* stream, void* to, const void* from, std::size_t bytes) = 0;
     /// Memory of a device, freed with its last owner. \throws Error(out_of_memory) naming bytes
     virtual std::shared_ptr<void> allocate(int device, std::size_t bytes) = 0;
+    /// A stream that waits for no other one, ended with its last owner; null of a host device.
+    virtual std::shared_ptr<void> make_stream(int device) = 0;
     /// f() with that device as the calling thread's current one. \throws what f() throws
     virtual void visit(int device, const std::function<void()>& f) = 0;
 };

@@ -15,7 +15,7 @@ class _Torch:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._types = {np.dtype(np.float64): torch.float64, np.dtype(np.float32): torch.float32}
+        self._types = {"d": torch.float64, "f": torch.float32}
         # The handle alone, where torch has it: a torch.cuda.Stream made for each product costs more than the rest.
         self._raw_stream = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
 
@@ -28,11 +28,13 @@ class _Torch:
     def contiguous(self, x: Any, dtype: str) -> Any:
         return x.detach().to(getattr(self._torch, dtype)).contiguous()
 
-    def is_vector(self, x: Any, dtype: np.dtype) -> bool:
-        return x.dtype == self._types[dtype] and x.ndim == 1 and x.is_contiguous()
-
     def place_of(self, x: Any) -> tuple[int, int]:
         return x.data_ptr(), x.numel()
+
+    def vector_place(self, x: Any, dtype: np.dtype) -> tuple[int, int] | None:
+        if x.is_cuda and x.dtype is self._types[dtype.char] and x.ndim == 1 and x.is_contiguous():
+            return x.data_ptr(), x.numel()
+        return None
 
     def stream_of(self, x: Any) -> int:
         if self._raw_stream is not None:
@@ -54,6 +56,7 @@ class _CuPy:
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
+        self._device = cupy.cuda.runtime.getDevice
 
     def on_gpu(self, x: Any) -> bool:
         return True
@@ -65,22 +68,27 @@ class _CuPy:
         with x.device:
             return self._cupy.ascontiguousarray(x, dtype)
 
-    def is_vector(self, x: Any, dtype: np.dtype) -> bool:
-        return x.dtype == dtype and x.ndim == 1 and x.flags.c_contiguous
-
     def place_of(self, x: Any) -> tuple[int, int]:
         return x.data.ptr, x.size
 
+    def vector_place(self, x: Any, dtype: np.dtype) -> tuple[int, int] | None:
+        if x.dtype == dtype and x.ndim == 1 and x.flags.c_contiguous:
+            return x.data.ptr, x.size
+        return None
+
     def stream_of(self, x: Any) -> int:
-        return self._cupy.cuda.get_current_stream(x.device.id).ptr
+        return self._cupy.cuda.get_current_stream(x.data.device_id).ptr
 
     def synchronize(self, x: Any) -> None:
         with x.device:
             self._cupy.cuda.get_current_stream().synchronize()
 
     def new(self, size: int | tuple[int, int], like: Any, zeros: bool = False) -> Any:
+        make = self._cupy.zeros if zeros else self._cupy.ndarray  # as empty() makes it
+        if like.data.device_id == self._device():
+            return make(size, like.dtype)
         with like.device:
-            return (self._cupy.zeros if zeros else self._cupy.empty)(size, like.dtype)
+            return make(size, like.dtype)
 
 
 class _Other:
@@ -98,17 +106,21 @@ class _Other:
     def dtype_of(self, x: Any) -> str:
         return str(x.dtype)
 
+    def vector_place(self, x: Any, dtype: np.dtype) -> tuple[int, int] | None:
+        return None
+
     def from_dlpack(self, y: np.ndarray) -> Any:
         return self._package.from_dlpack(y) if hasattr(self._package, "from_dlpack") else y
 
 
-_packages: dict[type, Any] = {}
+#: How arrays of a type are used, once it has been found.
+packages: dict[type, Any] = {}
 
 
 def package_of(x: Any) -> Any:
     """How arrays of that type are used: found once a type."""
     kind = type(x)
-    package = _packages.get(kind)
+    package = packages.get(kind)
     if package is None:
         names = [base.__module__.partition(".")[0] for base in kind.__mro__]
         if "torch" in names:
@@ -117,7 +129,7 @@ def package_of(x: Any) -> Any:
             package = _CuPy(sys.modules["cupy"])
         else:
             package = _Other(names[0])
-        _packages[kind] = package
+        packages[kind] = package
     return package
 
 
@@ -156,7 +168,7 @@ def vector(what: str, x: Any, dtype: np.dtype) -> Any:
     Raises ValueError for blocks of vectors, and for other types than the matrix's.
     """
     package = package_of(x)
-    if package.is_vector(x, dtype):
+    if package.vector_place(x, dtype) is not None:
         return x
     if x.ndim != 1 or package.dtype_of(x) != dtype.name:
         raise ValueError(f"{what} has {x.ndim} dimensions and type {package.dtype_of(x)}; in GPU memory librmsp takes "

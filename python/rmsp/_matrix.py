@@ -56,16 +56,21 @@ class Operator:
     def _multiply_on_gpu(self, x: Any, out: Any, alpha: float, beta: float) -> Any:
         """In the order of the current stream of the GPU that has the result, without waiting."""
         package = to = _gpu.package_of(x)
-        if not package.is_vector(x, self.dtype):
+        place = package.vector_place(x, self.dtype)
+        if place is None:
             x = _gpu.vector("x", x, self.dtype)
+            place = package.place_of(x)
         if out is None:
             out = package.new(self.shape[0], x)
-        elif not _gpu.on_gpu(out) or _gpu.vector("out", out, self.dtype) is not out:
-            raise ValueError("x is in GPU memory; out has to be a contiguous vector there, too")
+            out_place = package.place_of(out)
         else:
             to = _gpu.package_of(out)
-        self._handle.apply_on_gpu(alpha, *package.place_of(x), beta, *to.place_of(out), self._transposed,
-                                  to.stream_of(out))
+            out_place = to.vector_place(out, self.dtype)
+            if out_place is None:
+                if _gpu.on_gpu(out):
+                    _gpu.vector("out", out, self.dtype)
+                raise ValueError("x is in GPU memory; out has to be a contiguous vector there, too")
+        self._handle.apply_on_gpu(alpha, *place, beta, *out_place, self._transposed, to.stream_of(out))
         return out
 
     def _block_on_gpu(self, x: Any) -> Any:
@@ -84,7 +89,14 @@ class Operator:
             y = empty(self.shape[0], self.dtype)
             self._handle.apply(1.0, x, 0.0, y, self._transposed)
             return y
-        return self._product(x)
+        # As _multiply_on_gpu() does it, without what is nothing here: a call takes as long as a small product.
+        package = _gpu.packages.get(type(x))
+        place = None if package is None else package.vector_place(x, self.dtype)
+        if place is None:
+            return self._product(x)
+        y = package.new(self.shape[0], x)
+        self._handle.apply_on_gpu(1.0, *place, 0.0, *package.place_of(y), self._transposed, package.stream_of(y))
+        return y
 
     dot = __matmul__
 

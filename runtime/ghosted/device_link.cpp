@@ -61,6 +61,7 @@ public:
         const auto memory = std::make_shared<std::vector<std::max_align_t>>(bytes / sizeof(std::max_align_t) + 1);
         return {memory, memory->data()};
     }
+    std::shared_ptr<void> make_stream(int /*device*/) override { return nullptr; }
     void visit(int /*device*/, const std::function<void()>& f) override { f(); }
 
 private:

@@ -12,20 +12,21 @@
 namespace rmsp {
 namespace {
 
-/// Memory of each device from which bytes go, and into which as many come.
+/// Memory of each device from which bytes go, and into which as many come, and a stream.
 class TestRoom {
 public:
     TestRoom(DeviceAccess& devices, std::size_t room_bytes)
     {
         for (int device = 0; device < devices.devices(); ++device) {
-            const auto& memory = memory_.emplace_back(devices.allocate(device, 2 * room_bytes));
-            arrays_.push_back({nullptr, memory.get(), static_cast<std::byte*>(memory.get()) + room_bytes});
+            const std::shared_ptr<void> memory = owned_.emplace_back(devices.allocate(device, 2 * room_bytes));
+            const std::shared_ptr<void> stream = owned_.emplace_back(devices.make_stream(device));
+            arrays_.push_back({stream.get(), memory.get(), static_cast<std::byte*>(memory.get()) + room_bytes});
         }
     }
     const std::vector<DeviceArrays>& arrays() const { return arrays_; }
 
 private:
-    std::vector<std::shared_ptr<void>> memory_;
+    std::vector<std::shared_ptr<void>> owned_;
     std::vector<DeviceArrays> arrays_;
 };
 

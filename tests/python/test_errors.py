@@ -120,7 +120,7 @@ def torch(monkeypatch):
     streams = types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: asked.append(device) or 0)
     module = types.SimpleNamespace(float64="torch.float64", float32="torch.float32", _C=streams, asked=asked)
     monkeypatch.setitem(sys.modules, "torch", module)
-    monkeypatch.setattr("rmsp._gpu._packages", {})
+    monkeypatch.setattr("rmsp._gpu.packages", {})
     return module
 
 

@@ -37,6 +37,17 @@ public:
                     (void)cudaFree(p);
                 }};
     }
+    std::shared_ptr<void> make_stream(int device) override
+    {
+        const int of = ordinal(device);
+        const DeviceGuard guard(of);
+        cudaStream_t stream = nullptr;
+        cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+        return {stream, [of](void* p) {
+                    const DeviceGuard there(of);
+                    (void)cudaStreamDestroy(static_cast<cudaStream_t>(p));
+                }};
+    }
     void visit(int device, const std::function<void()>& f) override
     {
         const DeviceGuard guard(ordinal(device));
