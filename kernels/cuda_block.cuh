@@ -33,6 +33,27 @@ __device__ __forceinline__ T block_sum(T value, T* warp_sums)
     return value;
 }
 
+/// block_sum() of the first `count` of some values at once, with one barrier. Thread 32 d returns the sum of value d.
+template <int Threads, int Count, class T>
+__device__ __forceinline__ T block_sums(const T (&values)[Count], int count, T (&warp_sums)[Count][Threads / 32])
+{
+    constexpr int warps = Threads / 32;
+    static_assert(Threads % 32 == 0 && Count <= warps);
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+#pragma unroll
+    for (int d = 0; d < Count; ++d) {
+        if (d < count) {
+            const T value = group_sum(values[d], 32);
+            if (lane == 0) {
+                warp_sums[d][warp] = value;
+            }
+        }
+    }
+    __syncthreads();
+    return warp < count ? group_sum(lane < warps ? warp_sums[warp][lane] : T{0}, 32) : T{0};
+}
+
 /// Inclusive sum over a block of 1024 threads; `warp_sums` has an entry a warp, holds the sums up to each warp's end,
 /// and is free again after the next barrier.
 template <class T>

@@ -351,6 +351,15 @@ void PassStage<T>::build()
     for (const Dot& dot : content_.dots) {
         numbers_ = std::max(numbers_, dot.into + 1);
     }
+    const auto is_written = [&](std::int16_t number) {
+        return std::any_of(content_.program.begin(), content_.program.end(),
+                           [&](const kernels::ScalarOp& op) { return writes(op, number); });
+    };
+    beside_ = content_.dots.empty() && !is_written(kernels::scalar_stopped) &&
+              std::none_of(content_.updates.begin(), content_.updates.end(), [&](const Update& update) {
+                  return std::any_of(update.terms.begin(), update.terms.end(),
+                                     [&](const Term& term) { return is_written(term.scalar); });
+              });
     for (std::size_t rank = 0; rank < devices; ++rank) {
         kernels::Pass<T>& pass = pass_[rank];
         const auto slice = [&](const Vector& vector) { return vector->slices[rank]; };
@@ -430,8 +439,8 @@ void PassStage<T>::queue(engine::Worker& worker, engine::Rendezvous& meeting, co
         }
     }
     kernels::PassPlace& place = begun_[static_cast<std::size_t>(worker.rank())];
-    place = scalars_->begin(pass, {programs + first_op_, static_cast<int>(content_.program.size()), numbers_}, splits_,
-                            worker, meeting);
+    place = scalars_->begin(pass, {programs + first_op_, static_cast<int>(content_.program.size()), numbers_, beside_},
+                            splits_, worker, meeting);
     if (!splits_) {
         scalars_->end(pass, place, false, worker, meeting);
     }

@@ -225,6 +225,7 @@ kernels::PassPlace ScalarsState::begin(const kernels::Pass<T>& pass, const seque
     place.program = program.program;
     place.ops = program.ops;
     place.numbers = program.numbers;
+    place.beside = program.beside;
     const int gathering = outside && pass.dots > 0 && !exact ? outside->gathers() : 0;
     if (pass.dots == 0 || (devices == 1 && !outside)) {
         place.sums = PassSums::alone;

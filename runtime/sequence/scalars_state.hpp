@@ -37,7 +37,8 @@ struct BankEnd {
 struct PassProgram {
     const kernels::ScalarOp* program = nullptr;  ///< in the device's memory
     int ops = 0;
-    int numbers = 0;  ///< of the bank, the first ones, that it has to do with
+    int numbers = 0;      ///< of the bank, the first ones, that it has to do with
+    bool beside = false;  ///< kernels::PassPlace::beside
 };
 
 /// What the devices have, which is freed on their workers.

@@ -129,6 +129,7 @@ private:
     Stage* before_;
     Content content_;
     int numbers_ = 0;                        ///< of the bank, the first ones, that the program has to do with
+    bool beside_ = false;                    ///< kernels::PassPlace::beside
     std::vector<kernels::Pass<T>> pass_;     ///< of each device
     std::vector<kernels::PassPlace> begun_;  ///< of each worker, between queue() and end()
     std::size_t first_op_ = 0;

@@ -108,37 +108,82 @@ __device__ __forceinline__ void add_words(std::int64_t* words, int dots, const P
 
 inline constexpr int shared_ops = 64;
 
-/// Puts the sums into the bank and runs the program, on shared memory where it fits: its steps wait for each other. By
-/// pass_threads threads.
-__device__ __forceinline__ void run_with_sums(const double* total, int dots, const std::int16_t* into,
-                                              const PassPlace& place)
+/// A program and the numbers that it has to do with, in shared memory where they fit: its steps wait for each other.
+struct ProgramRoom {
+    double bank[pass_threads];
+    ScalarOp ops[shared_ops];
+};
+
+__device__ __forceinline__ bool fits_room(const PassPlace& place)
 {
-    __shared__ double bank[pass_threads];
-    __shared__ ScalarOp ops[shared_ops];
-    const int thread = static_cast<int>(threadIdx.x);
-    const bool fits = place.numbers <= pass_threads && place.ops <= shared_ops;
-    if (fits) {
-        if (thread < place.numbers) {
-            bank[thread] = place.bank[thread];
+    return place.numbers <= pass_threads && place.ops <= shared_ops;
+}
+
+/// A thread's part of what goes into a ProgramRoom: read early, beside other loads.
+struct ProgramPart {
+    __device__ __forceinline__ explicit ProgramPart(const PassPlace& place)
+    {
+        const int thread = static_cast<int>(threadIdx.x);
+        if (fits_room(place)) {
+            number = thread < place.numbers ? place.bank[thread] : 0.0;
+            if (thread < place.ops) {
+                op = place.program[thread];
+            }
         }
-        if (thread < place.ops) {
-            ops[thread] = place.program[thread];
-        }
-        __syncthreads();
     }
+    /// Behind the next barrier all of it is there.
+    __device__ __forceinline__ void put(ProgramRoom& room) const
+    {
+        const int thread = static_cast<int>(threadIdx.x);
+        room.bank[thread] = number;
+        if (thread < shared_ops) {
+            room.ops[thread] = op;
+        }
+    }
+
+    double number = 0;
+    ScalarOp op;
+};
+
+/// Puts the sums into the bank and runs the program. By pass_threads threads, with a barrier behind what filled the
+/// room and `total`.
+__device__ __forceinline__ void run_with_sums(ProgramRoom& room, const double* total, int dots,
+                                              const std::int16_t* into, const PassPlace& place)
+{
+    const int thread = static_cast<int>(threadIdx.x);
+    const bool fits = fits_room(place);
     if (thread == 0) {
-        double* const numbers = fits ? bank : place.bank;
+        double* const numbers = fits ? room.bank : place.bank;
         for (int d = 0; d < dots; ++d) {
             numbers[into[d]] = total[d];
         }
-        run_program(numbers, place.progress, fits ? ops : place.program, place.ops);
+        run_program(numbers, place.progress, fits ? room.ops : place.program, place.ops);
     }
     if (fits) {
         __syncthreads();
         if (thread < place.numbers) {
-            place.bank[thread] = bank[thread];
+            place.bank[thread] = room.bank[thread];
         }
     }
+}
+
+/// Adds one, after all that this thread, and what it has met at a barrier, wrote; what the threads wrote that added
+/// before can be seen after. Returns what was there.
+__device__ __forceinline__ unsigned add_one(unsigned* count)
+{
+#if __CUDA_ARCH__ >= 700
+    unsigned before = 0;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+                 : "=r"(before)
+                 : "l"(__cvta_generic_to_global(count))
+                 : "memory");
+    return before;
+#else
+    __threadfence();
+    const unsigned before = atomicAdd(count, 1u);
+    __threadfence();
+    return before;
+#endif
 }
 
 /// Whether this is the last block to come, which then sees what the others left in global memory: before a barrier, but
@@ -148,16 +193,12 @@ __device__ __forceinline__ bool comes_last(const PassPlace& place)
     __shared__ bool last;
     auto* const finished = static_cast<unsigned*>(place.workspace);
     if (threadIdx.x == 0) {
-        __threadfence();
-        last = atomicAdd(finished, 1u) + 1 == gridDim.x;
+        last = add_one(finished) + 1 == gridDim.x;
         if (last) {
             *finished = 0;
         }
     }
     __syncthreads();
-    if (last) {
-        __threadfence();
-    }
     return last;
 }
 
@@ -165,45 +206,50 @@ __device__ __forceinline__ bool comes_last(const PassPlace& place)
 /// those of all blocks, in an order that depends on their number alone.
 template <int Dots>
 __device__ __forceinline__ void finish_sums(const double (&sums)[Dots > 0 ? Dots : 1], int dots,
-                                            const std::int16_t* into, const PassPlace& place)
+                                            const std::int16_t* into, ProgramRoom& room, const PassPlace& place)
 {
-    __shared__ double warp_sums[pass_threads / 32];
+    constexpr int most = Dots > 0 ? Dots : 1;
+    __shared__ double warp_sums[most][pass_threads / 32];
     __shared__ double total[most_pass_dots];
     auto* const partial = reinterpret_cast<double*>(static_cast<char*>(place.workspace) + 128);
-    const unsigned blocks = gridDim.x;
-#pragma unroll
-    for (int d = 0; d < Dots; ++d) {
-        const double sum = block_sum<pass_threads>(sums[d], warp_sums);
-        if (threadIdx.x == 0) {
-            partial[d * 2048 + blockIdx.x] = sum;
-        }
-        __syncthreads();
+    const int blocks = static_cast<int>(gridDim.x);
+    const int thread = static_cast<int>(threadIdx.x);
+    const int d_of_warp = thread / 32;
+    const bool has_sum = thread % 32 == 0 && d_of_warp < dots;
+    const double of_block = block_sums<pass_threads, most>(sums, dots, warp_sums);
+    if (has_sum) {
+        partial[d_of_warp * 2048 + static_cast<int>(blockIdx.x)] = of_block;
+    }
+    if (dots > 1) {
+        __syncthreads();  // the first thread has left its own
     }
     if (!comes_last(place)) {
         return;
     }
+    double of_blocks[most] = {};
 #pragma unroll
     for (int d = 0; d < Dots; ++d) {
-        double sum = 0;
-        for (unsigned b = threadIdx.x; b < blocks; b += pass_threads) {
-            sum += __ldcg(partial + d * 2048 + b);
+        if (d < dots) {
+            for (int b = thread; b < blocks; b += pass_threads) {
+                of_blocks[d] += __ldcg(partial + d * 2048 + b);
+            }
         }
-        sum = block_sum<pass_threads>(sum, warp_sums);
-        if (threadIdx.x == 0) {
-            total[d] = sum;
-        }
-        __syncthreads();
     }
+    const double of_device = block_sums<pass_threads, most>(of_blocks, dots, warp_sums);
+    if (has_sum) {
+        total[d_of_warp] = of_device;
+    }
+    __syncthreads();
     if (place.sums == PassSums::left) {
-        if (static_cast<int>(threadIdx.x) < dots) {
-            place.left[place.device * most_pass_dots + threadIdx.x] = total[threadIdx.x];
+        if (thread < dots) {
+            place.left[place.device * most_pass_dots + thread] = total[thread];
         }
         return;
     }
     if (place.sums == PassSums::sent) {
         send_sums(total, dots, place);
-        if (static_cast<int>(threadIdx.x) < dots) {
-            own_sums(place)[threadIdx.x] = total[threadIdx.x];
+        if (thread < dots) {
+            own_sums(place)[thread] = total[thread];
         }
         return;
     }
@@ -211,7 +257,7 @@ __device__ __forceinline__ void finish_sums(const double (&sums)[Dots > 0 ? Dots
         send_sums(total, dots, place);
         add_devices(total, dots, place);
     }
-    run_with_sums(total, dots, into, place);
+    run_with_sums(room, total, dots, into, place);
 }
 
 /// The words of this device's exact sums: of all its blocks, 0 between passes, then those that it keeps as own_sums().
@@ -224,7 +270,7 @@ __device__ __forceinline__ std::int64_t* own_words(const PassPlace& place) { ret
 /// As finish_sums(), of exact sums. `digits`: in shared memory, what they were made with.
 template <int Dots>
 __device__ __forceinline__ void finish_exact_sums(ExactSums<Dots>& sums, const BlockDigits& digits, int dots,
-                                                  const std::int16_t* into, const PassPlace& place)
+                                                  const std::int16_t* into, ProgramRoom& room, const PassPlace& place)
 {
     __shared__ std::int64_t words[pass_words];
     __shared__ double total[most_pass_dots];
@@ -263,7 +309,7 @@ __device__ __forceinline__ void finish_exact_sums(ExactSums<Dots>& sums, const B
         add_words(words, dots, place);
     }
     round_words(words, dots, total);
-    run_with_sums(total, dots, into, place);
+    run_with_sums(room, total, dots, into, place);
 }
 
 }  // namespace rmsp::kernels::cuda

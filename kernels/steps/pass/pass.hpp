@@ -88,6 +88,8 @@ struct PassPlace {
     const ScalarOp* program = nullptr;  ///< in this device's memory
     int ops = 0;
     int numbers = 0;  ///< of the bank, the first ones, that the program has to do with
+    /// Whether the program changes nothing that this pass reads, and needs nothing of it: it may be run meanwhile.
+    bool beside = false;
     PassSums sums = PassSums::alone;
     int device = 0;
     int devices = 1;

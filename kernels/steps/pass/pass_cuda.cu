@@ -76,27 +76,61 @@ struct RoundedSums {
     double sum[Dots > 0 ? Dots : 1] = {};
 };
 
+/// The thread's part of inner products that are sums of numbers which are there.
+template <int Dots, class T>
+__device__ __forceinline__ void add_parts(const Pass<T>& pass, double (&sum)[Dots > 0 ? Dots : 1])
+{
+    constexpr std::int64_t tile = std::int64_t{threads} * unroll;
+#pragma unroll
+    for (int d = 0; d < Dots; ++d) {
+        if (d < pass.dots && pass.dot[d].parts != nullptr) {
+            const double* const parts = pass.dot[d].parts;
+            const std::int64_t count = pass.dot[d].count;
+            for (std::int64_t i = std::int64_t{blockIdx.x} * tile + threadIdx.x; i < count; i += gridDim.x * tile) {
+#pragma unroll
+                for (int k = 0; k < unroll; ++k) {
+                    sum[d] += i + k * threads < count ? parts[i + k * threads] : 0.0;
+                }
+            }
+        }
+    }
+}
+
 // No __restrict__: the operands may be the same vectors.
 template <class T, int Updates, int Dots, bool Exact>
 __global__ void __launch_bounds__(threads, blocks_per_multiprocessor(Exact))
     pass_kernel(const __grid_constant__ Pass<T> pass, const __grid_constant__ PassPlace place)
 {
     wait_for_kernel_before();
-    if (place.bank[scalar_stopped] != 0 && !pass.always) {
+    // All that is read first is read at once: what each of these loads would wait is what a small system takes.
+    const double stopped = place.bank[scalar_stopped];
+    const bool is_term = Updates > 0 && threadIdx.x < most_pass_terms;
+    const double of_term = is_term ? place.bank[pass.term[threadIdx.x].scalar] : 0.0;
+    const ProgramPart program(place);
+    constexpr std::int64_t tile = std::int64_t{threads} * unroll;
+    double of_parts[Dots > 0 ? Dots : 1] = {};
+    if constexpr (!Exact) {
+        add_parts<Dots>(pass, of_parts);
+    }
+    if (stopped != 0 && !pass.always) {
         return;
     }
     __shared__ T scalar[most_pass_terms];
-    if constexpr (Updates > 0) {
-        if (threadIdx.x < most_pass_terms) {
-            const PassTerm<T>& term = pass.term[threadIdx.x];
-            scalar[threadIdx.x] = static_cast<T>(term.sign * place.bank[term.scalar]);
-        }
-        __syncthreads();
+    __shared__ ProgramRoom room;
+    if (is_term) {
+        scalar[threadIdx.x] = static_cast<T>(pass.term[threadIdx.x].sign * of_term);
     }
+    program.put(room);
+    __syncthreads();
     using Sums = std::conditional_t<Exact, ExactSums<Dots>, RoundedSums<Dots>>;
     __shared__ typename Sums::Digits digits;
     Sums sums(digits);
-    constexpr std::int64_t tile = std::int64_t{threads} * unroll;
+    if constexpr (!Exact) {
+#pragma unroll
+        for (int d = 0; d < Dots; ++d) {
+            sums.sum[d] = of_parts[d];
+        }
+    }
     for (std::int64_t i = std::int64_t{blockIdx.x} * tile + threadIdx.x; i < pass.n; i += gridDim.x * tile) {
         T result[Updates > 0 ? Updates : 1][unroll];
 #pragma unroll
@@ -158,22 +192,13 @@ __global__ void __launch_bounds__(threads, blocks_per_multiprocessor(Exact))
             }
         }
     }
-    if constexpr (!Exact) {
-#pragma unroll
-        for (int d = 0; d < Dots; ++d) {
-            if (d < pass.dots && pass.dot[d].parts != nullptr) {
-                const double* const parts = pass.dot[d].parts;
-                const std::int64_t count = pass.dot[d].count;
-                for (std::int64_t i = std::int64_t{blockIdx.x} * tile + threadIdx.x; i < count; i += gridDim.x * tile) {
-#pragma unroll
-                    for (int k = 0; k < unroll; ++k) {
-                        sums.sum[d] += i + k * threads < count ? parts[i + k * threads] : 0.0;
-                    }
-                }
-            }
-        }
-    }
     let_kernel_behind_start();
+    if (Dots == 0 && place.beside) {
+        if (blockIdx.x == 0 && place.ops > 0) {
+            run_with_sums(room, nullptr, 0, nullptr, place);
+        }
+        return;
+    }
     if (Dots > 0 || place.ops > 0) {
         DotPlaces places;
 #pragma unroll
@@ -181,9 +206,9 @@ __global__ void __launch_bounds__(threads, blocks_per_multiprocessor(Exact))
             places.into[d] = pass.dot[d].into;
         }
         if constexpr (Exact) {
-            finish_exact_sums(sums, digits, pass.dots, places.into, place);
+            finish_exact_sums(sums, digits, pass.dots, places.into, room, place);
         } else {
-            finish_sums<Dots>(sums.sum, pass.dots, places.into, place);
+            finish_sums<Dots>(sums.sum, pass.dots, places.into, room, place);
         }
     }
 }
@@ -216,12 +241,14 @@ __global__ void __launch_bounds__(threads)
         return;
     }
     __shared__ double total[most_pass_dots];
+    __shared__ ProgramRoom room;
+    ProgramPart(place).put(room);
     if (static_cast<int>(threadIdx.x) < dots) {
         total[threadIdx.x] = own_sums(place)[threadIdx.x];
     }
     __syncthreads();
     add_devices(total, dots, place);
-    run_with_sums(total, dots, places.into, place);
+    run_with_sums(room, total, dots, places.into, place);
 }
 
 /// For exact sums that pass_kernel() has left or sent.
@@ -233,6 +260,8 @@ __global__ void __launch_bounds__(threads)
     }
     __shared__ std::int64_t words[pass_words];
     __shared__ double total[most_pass_dots];
+    __shared__ ProgramRoom room;
+    ProgramPart(place).put(room);
     for (int i = static_cast<int>(threadIdx.x); i < dots * exact::words; i += threads) {
         std::int64_t word = 0;
         if (place.sums == PassSums::sent) {
@@ -252,7 +281,7 @@ __global__ void __launch_bounds__(threads)
         __syncthreads();
     }
     round_words(words, dots, total);
-    run_with_sums(total, dots, places.into, place);
+    run_with_sums(room, total, dots, places.into, place);
 }
 
 template <class T, int Updates, int Dots, bool Exact>
