@@ -42,27 +42,28 @@ struct NodeProduct {
     double waits(double ratio) const { return std::max(beside, exchange - kernel * ratio); }
 };
 
-ClusterStep step_of(const Plan& plan, const NodeProduct& node, const ExchangeModel& model, int nodes, double rows)
+/// \param own_rows  of the node, which has `ratio` times the rows that are planned
+ClusterStep step_of(const Plan& plan, const NodeProduct& node, const NodeExchange& between, int nodes, double own_rows,
+                    double ratio)
 {
     const ClusterPlan& cluster = plan.cluster;
     const Network& network = cluster.network;
-    const NodeExchange between = nodes > 1 ? model(nodes, rows) : NodeExchange{};
     ClusterStep step;
     step.nodes = nodes;
-    step.rows = rows;
+    step.rows = own_rows * nodes;
     step.ghosts = between.ghosts;
     step.messages = between.messages;
     if (!(node.kernel > 0)) {
         return step;
     }
-    const double own_rows = rows / nodes;
-    const double ratio = own_rows / (cluster.rows / cluster.nodes);
     const double value_bytes = plan.precision == "double" ? sizeof(double) : sizeof(float);
     const double bytes = between.ghosts * value_bytes;
     const double multiplied = node.kernel * ratio;
     const double inside = node.waits(ratio);
+    // One node has no network.
     const double moved =
-        bytes / (network.bandwidth_gbs * network.adapters * 1e9) + 2 * bytes / (assumed.staging_gbs * 1e9);
+        bytes > 0 ? bytes / (network.bandwidth_gbs * network.adapters * 1e9) + 2 * bytes / (assumed.staging_gbs * 1e9)
+                  : 0;
     const double messages = between.messages * network.latency_us * 1e-6;
     const double handed_over = between.ghosts > 0 ? 2 * assumed.launch_seconds : 0;
     const double with_ghosts = multiplied * between.outside;
@@ -102,15 +103,24 @@ void predict_cluster(Plan& plan, const ExchangeModel& exchange)
         }
     }
     std::sort(counts.begin(), counts.end());
+    const double planned_rows = cluster.rows / cluster.nodes;
+    const auto of_cluster = [&](int nodes, double rows) {
+        return step_of(plan, node, nodes > 1 ? exchange(nodes, rows) : NodeExchange{}, nodes, rows / nodes,
+                       rows / nodes / planned_rows);
+    };
     for (const int nodes : counts) {
-        cluster.strong.push_back(step_of(plan, node, exchange, nodes, cluster.rows));
-        cluster.weak.push_back(nodes == cluster.nodes
-                                   ? cluster.strong.back()
-                                   : step_of(plan, node, exchange, nodes, cluster.rows / cluster.nodes * nodes));
+        cluster.strong.push_back(of_cluster(nodes, cluster.rows));
+        cluster.weak.push_back(nodes == cluster.nodes ? cluster.strong.back()
+                                                      : of_cluster(nodes, planned_rows * nodes));
         if (nodes == cluster.nodes) {
             cluster.planned = cluster.strong.back();
         }
     }
+}
+
+ClusterStep predict_step(const Plan& plan, const NodeExchange& exchange)
+{
+    return step_of(plan, NodeProduct(plan), exchange, plan.cluster.nodes, static_cast<double>(plan.rows), 1);
 }
 
 }  // namespace rmsp::mspmv

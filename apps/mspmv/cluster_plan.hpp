@@ -12,4 +12,8 @@ namespace rmsp::mspmv {
 /// plan of one of cluster.nodes nodes and what the cluster is said to be: nodes, network, counts of a step, size.
 void predict_cluster(Plan& plan, const ExchangeModel& exchange);
 
+/// The step of a node that has the rows of `plan` and receives `exchange` for each product, by the same model. Of
+/// Plan::cluster it takes nodes, network and counts of a step.
+ClusterStep predict_step(const Plan& plan, const NodeExchange& exchange);
+
 }  // namespace rmsp::mspmv

@@ -166,6 +166,31 @@ void meet(MPI_Comm communicator)
     }
 }
 
+/// What all processes know of a pair then. Collective.
+Link measure_pair(MPI_Comm communicator, int rank, int first, int second, const LinkOptions& options)
+{
+    Link link;
+    if (rank == first || rank == second) {
+        link = Pair(communicator, rank == first ? second : first, rank == first, options).measure();
+    }
+    meet(communicator);
+    // As the first of the two has it, but for what the other one received.
+    std::array<double, 4> numbers{link.latency_seconds, link.one_way, link.both_ways, link.wrong};
+    MPI_Bcast(numbers.data(), 3, MPI_DOUBLE, first, communicator);
+    MPI_Allreduce(&link.wrong, &numbers[3], 1, MPI_DOUBLE, MPI_SUM, communicator);
+    return {numbers[0], numbers[1], numbers[2], numbers[3]};
+}
+
+double gbs_of(std::int64_t bytes, double seconds) { return static_cast<double>(bytes) / seconds * 1e-9; }
+
+/// \throws Error(device) where messages arrived changed
+void require_intact(double wrong)
+{
+    if (wrong > 0) {
+        throw Error(ErrorCode::device, fmt::format("{:g} messages arrived changed", wrong));
+    }
+}
+
 /// The processor name of each process.
 std::vector<std::string> node_names(MPI_Comm communicator, int size)
 {
@@ -209,36 +234,25 @@ Json measure_links(MPI_Comm communicator, const LinkOptions& options)
     std::vector<double> bandwidths;
     for (int first = 0; first < size; ++first) {
         for (int second = first + 1; second < size; ++second) {
-            Link link;
-            if (rank == first || rank == second) {
-                link = Pair(communicator, rank == first ? second : first, rank == first, options).measure();
-            }
-            meet(communicator);
-            // As the first of the two has it, but for what the other one received.
-            std::array<double, 4> numbers{link.latency_seconds, link.one_way, link.both_ways, link.wrong};
-            MPI_Bcast(numbers.data(), 3, MPI_DOUBLE, first, communicator);
-            MPI_Allreduce(&link.wrong, &numbers[3], 1, MPI_DOUBLE, MPI_SUM, communicator);
-            wrong += numbers[3];
-            const auto gbs = [&](double seconds) { return static_cast<double>(options.bytes) / seconds * 1e-9; };
-            const auto one = static_cast<std::size_t>(first);
-            const auto other = static_cast<std::size_t>(second);
-            const bool between_nodes = nodes[one] != nodes[other];
+            const Link link = measure_pair(communicator, rank, first, second, options);
+            wrong += link.wrong;
+            const auto gbs = [&](double seconds) { return gbs_of(options.bytes, seconds); };
+            const bool between_nodes =
+                nodes[static_cast<std::size_t>(first)] != nodes[static_cast<std::size_t>(second)];
             pairs.push_back({{"from", first},
                              {"to", second},
                              {"between_nodes", between_nodes},
-                             {"latency_us", numbers[0] * 1e6},
-                             {"one_way_gbs", gbs(numbers[1])},
-                             {"both_ways_gbs", 2 * gbs(numbers[2])},
-                             {"intact", numbers[3] == 0}});
+                             {"latency_us", link.latency_seconds * 1e6},
+                             {"one_way_gbs", gbs(link.one_way)},
+                             {"both_ways_gbs", 2 * gbs(link.both_ways)},
+                             {"intact", link.wrong == 0}});
             if (between_nodes) {
-                latencies.push_back(numbers[0] * 1e6);
-                bandwidths.push_back(gbs(numbers[1]));
+                latencies.push_back(link.latency_seconds * 1e6);
+                bandwidths.push_back(gbs(link.one_way));
             }
         }
     }
-    if (wrong > 0) {
-        throw Error(ErrorCode::device, fmt::format("{:g} messages arrived changed", wrong));
-    }
+    require_intact(wrong);
     Json report{{"schema", "rmsp-links-1"},
                 {"librmsp", version()},
                 {"bytes", options.bytes},
@@ -248,6 +262,39 @@ Json measure_links(MPI_Comm communicator, const LinkOptions& options)
         report["network"] = {{"bandwidth_gbs", median(bandwidths)}, {"latency_us", median(latencies)}};
     }
     return report;
+}
+
+Network measure_network(MPI_Comm communicator, const LinkOptions& options)
+{
+    constexpr std::size_t most_pairs = 16;
+    int rank = 0;
+    int size = 1;
+    MPI_Comm_rank(communicator, &rank);
+    MPI_Comm_size(communicator, &size);
+    const std::vector<std::string> nodes = node_names(communicator, size);
+    std::vector<int> all;
+    std::vector<int> between;
+    for (int first = 0; first + 1 < size; ++first) {
+        const auto at = static_cast<std::size_t>(first);
+        all.push_back(first);
+        if (nodes[at] != nodes[at + 1]) {
+            between.push_back(first);
+        }
+    }
+    const std::vector<int>& from = between.empty() ? all : between;
+    const std::size_t pairs = std::min(from.size(), most_pairs);
+    std::vector<double> latencies;
+    std::vector<double> bandwidths;
+    double wrong = 0;
+    for (std::size_t i = 0; i < pairs; ++i) {
+        const int first = from[i * from.size() / pairs];
+        const Link link = measure_pair(communicator, rank, first, first + 1, options);
+        wrong += link.wrong;
+        latencies.push_back(link.latency_seconds * 1e6);
+        bandwidths.push_back(gbs_of(options.bytes, link.one_way));
+    }
+    require_intact(wrong);
+    return {median(bandwidths), pairs > 0 ? 1 : 0, median(latencies)};
 }
 
 std::string links_text(const Json& report)

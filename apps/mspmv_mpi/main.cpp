@@ -28,6 +28,7 @@
 #include "apps/mspmv_mpi/arguments.hpp"
 #include "apps/mspmv_mpi/doctor.hpp"
 #include "apps/mspmv_mpi/load.hpp"
+#include "apps/mspmv_mpi/prediction.hpp"
 #include "apps/mspmv_mpi/report.hpp"
 #include "apps/mspmv_mpi/spgemm.hpp"
 #include "apps/mspmv_mpi/vectors.hpp"
@@ -299,11 +300,22 @@ int run(Cluster& cluster, const Config& config, const std::string& command)
     const HaloReport halo = a.halo();
     report["between_nodes"] = {{"gathered", halo.gathered}, {"reason", halo.node_reason}};
     bool converged = true;
-    if (command != "run") {
-        report[command] = command == "solve" ? run_solve(config, cluster, a, row_at) : run_eigen(config, a, row_at);
+    if (command == "eigen") {
+        report[command] = run_eigen(config, a, row_at);
         converged = report[command]["outcome"] == "converged";
     } else {
-        report["product"] = run_products(config, cluster, a, own, row_at);
+        const mpi::OwnPart part = mpi::plan_own_part(cluster, a, own.rows, options);
+        if (command == "solve") {
+            report[command] = run_solve(config, cluster, a, row_at);
+            converged = report[command]["outcome"] == "converged";
+            const auto iterations = report[command]["iterations"].get<double>();
+            report[command]["predicted"] =
+                mpi::foretell(config, part, report[command]["method"],
+                              iterations > 0 ? report[command]["seconds"].get<double>() / iterations : 0);
+        } else {
+            report["product"] = run_products(config, cluster, a, own, row_at);
+            report["product"]["predicted"] = mpi::foretell(config, part, "", report["product"]["median_seconds"]);
+        }
     }
     Json process = describe_process(cluster, a, own.rows);
     process.update(read_here);

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include <rmsp/error.hpp>
 
 #include "apps/mspmv/terminal.hpp"
+#include "apps/mspmv_mpi/prediction.hpp"
 
 namespace rmsp::mpi {
 
@@ -31,12 +33,17 @@ std::string part_text(const Json& report, const char* part)
     }
     std::string text = part;
     for (const auto& [key, value] : report[part].items()) {
-        if (value != "" && !value.is_null()) {
+        if (value != "" && !value.is_null() && key != "predicted") {
             text +=
                 fmt::format("\n           {}: {}", key, value.is_string() ? value.get<std::string>() : value.dump());
         }
     }
-    return text + '\n';
+    text += '\n';
+    if (report[part].contains("predicted")) {
+        text +=
+            predicted_text(report[part]["predicted"], part == std::string_view("product") ? "product" : "iteration");
+    }
+    return text;
 }
 
 std::string text_of(const Json& report)
