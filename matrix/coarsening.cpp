@@ -29,6 +29,14 @@ HostVector<X> filled(std::int64_t size, X value)
     return all;
 }
 
+/// The part that is all of a graph.
+PartOfRows all_of(const Graph& graph)
+{
+    PartOfRows all;
+    all.end = graph.rows();
+    return all;
+}
+
 /// Gives what was chosen of rows [first, end) numbers in the order of the rows.
 Coarsening numbered(const HostVector<std::uint8_t>& state, std::int64_t first, std::int64_t end)
 {
@@ -43,12 +51,18 @@ Coarsening numbered(const HostVector<std::uint8_t>& state, std::int64_t first, s
 
 }  // namespace
 
-Coarsening pmis(const Graph& depends)
+HostVector<std::int64_t> rows_of_points(const Coarsening& coarse)
 {
-    PartOfRows all;
-    all.end = depends.rows();
-    return pmis(depends, all);
+    HostVector<std::int64_t> rows(static_cast<std::size_t>(coarse.count));
+    for (std::size_t row = 0; row < coarse.number.size(); ++row) {
+        if (coarse.number[row] >= 0) {
+            rows[static_cast<std::size_t>(coarse.number[row])] = static_cast<std::int64_t>(row);
+        }
+    }
+    return rows;
 }
+
+Coarsening pmis(const Graph& depends) { return pmis(depends, all_of(depends)); }
 
 Coarsening pmis(const Graph& depends, const PartOfRows& part)
 {
@@ -123,15 +137,9 @@ Coarsening pmis(const Graph& depends, const PartOfRows& part)
     return numbered(state, part.first, part.end);
 }
 
-Coarsening coarser_pmis(const Graph& depends, const Coarsening& first)
+Graph graph_of_points(const Graph& depends, const Coarsening& first)
 {
-    const std::int64_t rows = depends.rows();
-    HostVector<std::int64_t> row_of(static_cast<std::size_t>(first.count));
-    for (std::int64_t row = 0; row < rows; ++row) {
-        if (first.number[static_cast<std::size_t>(row)] >= 0) {
-            row_of[static_cast<std::size_t>(first.number[static_cast<std::size_t>(row)])] = row;
-        }
-    }
+    const HostVector<std::int64_t> row_of = rows_of_points(first);
     // f(other) for the coarse points that a coarse point depends on, rising, each once.
     const auto for_each_near = [&](std::int64_t point, std::vector<std::int32_t>& near, const auto& f) {
         near.clear();
@@ -168,14 +176,37 @@ Coarsening coarser_pmis(const Graph& depends, const Coarsening& first)
             for_each_near(point, near, [&](std::int32_t other) { graph.col_idx[to++] = other; });
         }
     });
-    const Coarsening chosen = pmis(graph);
-    Coarsening out{filled<std::int32_t>(rows, -1), 0};
-    for (std::int64_t point = 0; point < first.count; ++point) {
-        const auto near = graph.neighbours(point);
-        const auto stays = [&](std::int64_t other) { return chosen.number[static_cast<std::size_t>(other)] >= 0; };
-        if (stays(point) || std::none_of(near.begin(), near.end(), stays)) {
-            out.number[static_cast<std::size_t>(row_of[static_cast<std::size_t>(point)])] =
-                static_cast<std::int32_t>(out.count++);
+    return graph;
+}
+
+HostVector<std::uint8_t> staying_points(const Graph& points, const PartOfRows& part)
+{
+    const Coarsening chosen = pmis(points, part);
+    HostVector<std::uint8_t> marks(chosen.number.size());
+    std::transform(chosen.number.begin(), chosen.number.end(), marks.begin(),
+                   [](std::int32_t number) { return static_cast<std::uint8_t>(number >= 0 ? 1 : 0); });
+    if (part.share_states) {
+        part.share_states(marks);
+    }
+    HostVector<std::uint8_t> stay = marks;
+    for (std::int64_t point = part.first; point < part.end; ++point) {
+        const auto near = points.neighbours(point);
+        if (std::none_of(near.begin(), near.end(),
+                         [&](std::int32_t other) { return marks[static_cast<std::size_t>(other)] != 0; })) {
+            stay[static_cast<std::size_t>(point)] = 1;
+        }
+    }
+    return stay;
+}
+
+Coarsening coarser_pmis(const Graph& depends, const Coarsening& first)
+{
+    const Graph points = graph_of_points(depends, first);
+    const HostVector<std::uint8_t> stay = staying_points(points, all_of(points));
+    Coarsening out{filled<std::int32_t>(depends.rows(), -1), 0};
+    for (std::size_t row = 0; row < first.number.size(); ++row) {
+        if (first.number[row] >= 0 && stay[static_cast<std::size_t>(first.number[row])] != 0) {
+            out.number[row] = static_cast<std::int32_t>(out.count++);
         }
     }
     return out;

@@ -18,6 +18,9 @@ struct Coarsening {
     std::int64_t count = 0;           ///< of coarse points or aggregates
 };
 
+/// The row of each coarse point.
+HostVector<std::int64_t> rows_of_points(const Coarsening& coarse);
+
 /// Coarse points: an independent set of rows that many depend on, so that every other row depends on one of them, or on
 /// none at all. Rows that nobody depends on are no coarse points. (PMIS of De Sterck, Yang, Heys: Reducing complexity
 /// in parallel algebraic multigrid preconditioners, SIAM J. Matrix Anal. Appl. 27, 2006) \param depends  row i has an
@@ -40,11 +43,18 @@ struct PartOfRows {
 /// Only rows of the part get numbers, from 0.
 Coarsening pmis(const Graph& depends, const PartOfRows& part);
 
-/// Of coarse points, those that stay when coarsening is done again: PMIS on the graph with an edge from a coarse point
-/// to each that it depends on, itself or through one row between. Every coarse point that does not stay depends so on
-/// one that does; what depends on none stays. Numbers are of all rows. (Aggressive coarsening: U. M. Yang: On
-/// long-range interpolation operators for aggressive coarsening, Numer. Linear Algebra Appl. 17, 2010) \param depends
-/// as pmis()
+/// Coarse points by their numbers, with an edge from each to those that it depends on, itself or through one row
+/// between. \param depends  as pmis()
+Graph graph_of_points(const Graph& depends, const Coarsening& first);
+
+/// Which points of such a graph stay when coarsening is done again, by marks of the part's: those that PMIS chooses,
+/// and what depends on none of these. Every other point depends on one that stays. Marks of points of others are
+/// theirs.
+HostVector<std::uint8_t> staying_points(const Graph& points, const PartOfRows& part);
+
+/// Of coarse points, those that stay when coarsening is done again. Numbers are of all rows. (Aggressive coarsening: U.
+/// M. Yang: On long-range interpolation operators for aggressive coarsening, Numer. Linear Algebra Appl. 17, 2010)
+/// \param depends  as pmis()
 Coarsening coarser_pmis(const Graph& depends, const Coarsening& first);
 
 /// Aggregates: each row in turn becomes a root that is at least three steps from those before it; their neighbours join

@@ -52,18 +52,6 @@ void take_pattern(CsrMatrix<T>& p, std::int64_t row, const RowSum& sum)
                  [&](std::int64_t k, double value) { p.values[static_cast<std::size_t>(k)] = static_cast<T>(value); });
 }
 
-/// Of each coarse point.
-HostVector<std::int64_t> rows_of(const Coarsening& coarse)
-{
-    HostVector<std::int64_t> rows(static_cast<std::size_t>(coarse.count));
-    for (std::size_t row = 0; row < coarse.number.size(); ++row) {
-        if (coarse.number[row] >= 0) {
-            rows[static_cast<std::size_t>(coarse.number[row])] = static_cast<std::int64_t>(row);
-        }
-    }
-    return rows;
-}
-
 /// A row of the product of both stages.
 template <class T>
 void add_product(const TwoStages<T>& stages, const HostVector<std::int64_t>& row_of, std::int64_t row, RowSum& sum)
@@ -116,12 +104,28 @@ TwoStages<T> interpolation_in_stages(const CsrView<T>& a, std::span<const std::u
     TwoStages<T> stages;
     stages.to_all = interpolation(a, strong, first, options);
     stages.to_first = interpolation(a, strong, last, options, &first);
-    const HostVector<std::int64_t> row_of = rows_of(first);
-    stages.p = collect_rows<T>(a.rows, last.count, [&](std::int64_t row, RowSum& sum) {
+    multiply_stages(stages, first, options);
+    return stages;
+}
+
+template <class T>
+void multiply_stages(TwoStages<T>& stages, const Coarsening& first, const InterpolationOptions& options)
+{
+    const HostVector<std::int64_t> row_of = rows_of_points(first);
+    stages.p = collect_rows<T>(stages.to_all.rows, stages.to_first.cols, [&](std::int64_t row, RowSum& sum) {
         add_product(stages, row_of, row, sum);
         truncate_sum(sum, options);
     });
-    return stages;
+}
+
+template <class T>
+void renew_product(TwoStages<T>& stages, const Coarsening& first)
+{
+    const HostVector<std::int64_t> row_of = rows_of_points(first);
+    for_row_sums(stages.p.rows, stages.p.cols, [&](std::int64_t row, RowSum& sum) {
+        add_product(stages, row_of, row, sum);
+        take_pattern(stages.p, row, sum);
+    });
 }
 
 template <class T>
@@ -130,11 +134,7 @@ void renew_interpolation(const CsrView<T>& a, std::span<const std::uint8_t> stro
 {
     renew_interpolation(a, strong, first, kind, stages.to_all);
     renew_interpolation(a, strong, last, kind, stages.to_first);
-    const HostVector<std::int64_t> row_of = rows_of(first);
-    for_row_sums(a.rows, last.count, [&](std::int64_t row, RowSum& sum) {
-        add_product(stages, row_of, row, sum);
-        take_pattern(stages.p, row, sum);
-    });
+    renew_product(stages, first);
 }
 
 #define RMSP_INSTANTIATE(T)                                                                                            \
@@ -142,6 +142,8 @@ void renew_interpolation(const CsrView<T>& a, std::span<const std::uint8_t> stro
                                         const InterpolationOptions&, const Coarsening*);                               \
     template TwoStages<T> interpolation_in_stages(const CsrView<T>&, std::span<const std::uint8_t>, const Coarsening&, \
                                                   const Coarsening&, const InterpolationOptions&);                     \
+    template void multiply_stages(TwoStages<T>&, const Coarsening&, const InterpolationOptions&);                      \
+    template void renew_product(TwoStages<T>&, const Coarsening&);                                                     \
     template void renew_interpolation(const CsrView<T>&, std::span<const std::uint8_t>, const Coarsening&,             \
                                       const Coarsening&, Interpolation, TwoStages<T>&);                                \
     template void renew_interpolation(const CsrView<T>&, std::span<const std::uint8_t>, const Coarsening&,             \

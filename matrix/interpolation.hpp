@@ -56,6 +56,12 @@ template <class T>
 TwoStages<T> interpolation_in_stages(const CsrView<T>& a, std::span<const std::uint8_t> strong, const Coarsening& first,
                                      const Coarsening& last, const InterpolationOptions& options);
 
+/// The product of both stages where something else made them; its new values where they have new ones.
+template <class T>
+void multiply_stages(TwoStages<T>& stages, const Coarsening& first, const InterpolationOptions& options);
+template <class T>
+void renew_product(TwoStages<T>& stages, const Coarsening& first);
+
 /// New values of all three, as renew_interpolation().
 template <class T>
 void renew_interpolation(const CsrView<T>& a, std::span<const std::uint8_t> strong, const Coarsening& first,

@@ -206,8 +206,9 @@ private:
 /// fewer processes, the last one is inverted on one. Smoothers are of each process's own rows and columns, what couples
 /// it to others being added to the diagonal. renew() keeps the structure of all levels, as that of one process does,
 /// and is collective; a near-nullspace has the own rows alone. Collective. Blocks.
-/// \throws Error(usage) for another name, as make_preconditioner() of one matrix, for aggressive_levels, and for nodes
-///         of several unknowns that are cut by processes; what `processes` throws
+/// \throws Error(usage) for another name, as make_preconditioner() of one matrix, and for nodes of several unknowns
+/// that
+///         are cut by processes; what `processes` throws
 template <class T>
 [[nodiscard]] RMSP_API std::shared_ptr<Preconditioner<T>> make_preconditioner(
     const GhostedMatrix<T>& matrix, const GhostedNumbers& numbers, std::shared_ptr<LinkedProcesses> processes,

@@ -80,11 +80,6 @@ LinkedHierarchy<T>::LinkedHierarchy(const GhostedMatrix<T>& matrix, const Ghoste
 {
     const auto began = core::Clock::now();
     check_options(method_, options_);
-    if (options_.aggressive_levels > 0) {
-        throw Error(ErrorCode::usage,
-                    "multigrid option aggressive_levels is above 0: multigrid over several processes has no aggressive "
-                    "levels");
-    }
     if (own_state(matrix).options.determinism == Determinism::device_count) {
         throw Error(ErrorCode::usage,
                     "multigrid over several processes does not keep determinism \"device_count\": products with the "

@@ -42,8 +42,7 @@ struct LinkedLevel {
 template <class T>
 class LinkedHierarchy {
 public:
-    /// Collective. \throws Error(usage) as Hierarchy does, for aggressive levels, and for nodes of several unknowns
-    /// that processes cut
+    /// Collective. \throws Error(usage) as Hierarchy does, and for nodes of several unknowns that processes cut
     LinkedHierarchy(const GhostedMatrix<T>& matrix, const GhostedNumbers& numbers,
                     std::shared_ptr<LinkedProcesses> processes, Method method, const MultigridOptions& options,
                     MakeSmoother<T> make_smoother);

@@ -107,6 +107,60 @@ std::vector<X> values_of(const Links& links, const Known& known, std::span<const
     }
     return all;
 }
+/// Own rows, or points, among those of others that are known, in the order of the whole.
+class AmongOthers {
+public:
+    /// \param first, own  the numbers [first, first + own) are this process's
+    AmongOthers(const Links& links, std::int64_t first, std::int64_t own, Known known)
+        : links_(links), number_(first), own_(own), known_(std::move(known))
+    {
+        const std::vector<std::int64_t>& others = known_.numbers;
+        first_ = std::lower_bound(others.begin(), others.end(), number_) - others.begin();
+        numbers_.assign(others.begin(), others.begin() + first_);
+        for (std::int64_t i = 0; i < own_; ++i) {
+            numbers_.push_back(number_ + i);
+        }
+        numbers_.insert(numbers_.end(), others.begin() + first_, others.end());
+    }
+
+    std::size_t size() const { return numbers_.size(); }
+    /// The place of the first own one, and how many are own.
+    std::int64_t first() const { return first_; }
+    std::int64_t own() const { return own_; }
+    bool is_own(std::int64_t place) const { return place >= first_ && place < first_ + own_; }
+    /// In the whole, rising.
+    const std::vector<std::int64_t>& numbers() const { return numbers_; }
+    const Known& known() const { return known_; }
+    /// The place of a number that is here.
+    std::int32_t here(std::int64_t number) const
+    {
+        return static_cast<std::int32_t>(number >= number_ && number < number_ + own_
+                                             ? first_ + number - number_
+                                             : std::lower_bound(numbers_.begin(), numbers_.end(), number) -
+                                                   numbers_.begin());
+    }
+    /// Overwrites `width` entries of each that others have by what those have. Collective.
+    template <class X>
+    void share(std::span<X> entries, std::size_t width = 1) const
+    {
+        const auto first = static_cast<std::size_t>(first_) * width;
+        const auto own = static_cast<std::size_t>(own_) * width;
+        const std::vector<X> came =
+            values_of<X>(links_, known_, std::span<const X>(entries).subspan(first, own), width);
+        std::copy_n(came.begin(), first, entries.begin());
+        std::copy(came.begin() + static_cast<std::ptrdiff_t>(first), came.end(),
+                  entries.begin() + static_cast<std::ptrdiff_t>(first + own));
+    }
+
+private:
+    const Links links_;
+    std::int64_t number_;  ///< of the first own one
+    std::int64_t own_;
+    std::int64_t first_ = 0;
+    Known known_;
+    std::vector<std::int64_t> numbers_;
+};
+
 /// The rows that are known. Collective.
 template <class T>
 WholeColumns<T> rows_of(const Links& links, const Known& known, const WholeColumns<T>& own);

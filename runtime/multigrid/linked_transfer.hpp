@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "matrix/aggregation.hpp"
+#include "runtime/multigrid/linked_around.hpp"
 #include "runtime/multigrid/linked_rows.hpp"
 #include "runtime/multigrid/transfer.hpp"
 
@@ -37,5 +38,10 @@ template <class T>
 std::unique_ptr<LinkedTransfer<T>> linked_transfer(const Links& links, const std::vector<std::int64_t>& first_rows,
                                                    const WholeColumns<T>& rows, const matrix::NearNullspace& near,
                                                    const Coarsener& how);
+
+/// That of classical multigrid, aggressive or not. Collective. \param rows  of all processes
+template <class T>
+std::unique_ptr<LinkedTransfer<T>> linked_classical(const Links& links, Around<T> around, std::int64_t rows,
+                                                    const Coarsener& how);
 
 }  // namespace rmsp::multigrid

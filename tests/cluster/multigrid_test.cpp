@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/format.h>
+
 #include <rmsp/io.hpp>
 
 #include "tests/cluster/matrices.hpp"
@@ -40,7 +42,7 @@ struct SolvedByLevels {
     std::int64_t iterations = 0;
     std::int64_t alone = 0;  ///< of one process
     PreconditionerReport report;
-    std::vector<std::int64_t> levels_alone;  ///< rows
+    std::vector<MultigridLevel> levels_alone;
 };
 
 /// Solves with b = A ones on the cluster and on the first process alone.
@@ -67,9 +69,7 @@ SolvedByLevels solve_by_levels(Cluster& cluster, const Whole<double>& whole, con
         const auto own = make_preconditioner(all, options.preconditioner, options.preconditioner_options);
         std::vector<double> reference(b.size());
         solved.alone = Solver<double>(all, options, own).solve(b.data(), reference.data()).iterations;
-        for (const MultigridLevel& level : own->report().levels) {
-            solved.levels_alone.push_back(level.rows);
-        }
+        solved.levels_alone = own->report().levels;
     }
     solved.alone = from_first(solved.alone);
     return solved;
@@ -94,16 +94,22 @@ TEST(ClusterMultigrid, TakesTheIterationsOfOneProcess)
         const Whole<double>* whole;
         const char* name;
         const char* cycle;
+        int aggressive_levels = 0;
     };
     for (const Case& c : {Case{&small, "amg", "w"},
                           {&large, "amg", "v"},
                           {&small, "amg", "k"},
+                          {&small, "amg", "v", 1},
+                          {&large, "amg", "v", 1},
+                          {&small, "amg", "w", 2},
                           {&small, "sa-amg", "f"},
                           {&large, "sa-amg", "v"},
                           {&large, "sa-amg", "k"}}) {
-        SCOPED_TRACE(std::string(c.name) + " " + c.cycle);
-        SolverOptions options = with_levels(c.name);
+        SCOPED_TRACE(fmt::format("{} {}, {} aggressive levels", c.name, c.cycle, c.aggressive_levels));
+        // Few coarse rows, so that aggressive levels are cut by processes too.
+        SolverOptions options = with_levels(c.name, c.aggressive_levels > 0 ? 8 : 40);
         options.preconditioner_options.multigrid.cycle = c.cycle;
+        options.preconditioner_options.multigrid.aggressive_levels = c.aggressive_levels;
         options.method = c.cycle == std::string("f") ? "bicgstab" : c.cycle == std::string("k") ? "fcg" : "cg";
         const SolvedByLevels solved =
             solve_by_levels(cluster, *c.whole, uneven(c.whole->rows, cluster.size()), options);
@@ -112,7 +118,9 @@ TEST(ClusterMultigrid, TakesTheIterationsOfOneProcess)
             EXPECT_NEAR(static_cast<double>(solved.iterations), static_cast<double>(solved.alone), 1);
             ASSERT_EQ(solved.report.levels.size(), from_first(solved.levels_alone.size()));
             for (std::size_t i = 0; i < solved.levels_alone.size(); ++i) {
-                EXPECT_EQ(solved.report.levels[i].rows, solved.levels_alone[i]);
+                EXPECT_EQ(solved.report.levels[i].rows, solved.levels_alone[i].rows);
+                EXPECT_EQ(solved.report.levels[i].interpolation_nonzeros,
+                          solved.levels_alone[i].interpolation_nonzeros);
             }
         } else {
             EXPECT_LE(solved.iterations, solved.alone + 3);
@@ -209,7 +217,10 @@ TEST(ClusterMultigrid, OfMatricesThatDoNotCoarsenOrHaveNoRows)
     }
     SolverOptions options = with_levels("amg");
     options.method = "gmres";
-    solve_by_levels(cluster, one_way, uneven(144, cluster.size()), options);
+    for (const int aggressive_levels : {0, 1}) {
+        options.preconditioner_options.multigrid.aggressive_levels = aggressive_levels;
+        solve_by_levels(cluster, one_way, uneven(144, cluster.size()), options);
+    }
 }
 
 /// Of a renewed preconditioner and of one that is made for the same values.
@@ -218,16 +229,22 @@ TEST(ClusterMultigrid, IsRenewedForNewValues)
     Cluster cluster = make_cluster();
     const auto original = whole_of(stencil7<double>(8, 9, 10, {.values = ValueKind::poisson}));
     const auto offsets = uneven(original.rows, cluster.size());
-    for (const char* const name : {"amg", "sa-amg"}) {
+    struct Case {
+        const char* name;
+        int aggressive_levels;
+    };
+    for (const auto& [name, aggressive_levels] : {Case{"amg", 0}, Case{"amg", 1}, Case{"sa-amg", 0}}) {
         for (const char* const smoother : {"l1-jacobi", "gauss-seidel"}) {
             for (const bool keep : {false, true}) {
-                SCOPED_TRACE(std::string(name) + ", " + smoother + (keep ? ", P is kept" : ""));
+                SCOPED_TRACE(fmt::format("{}, {} aggressive levels, {}{}", name, aggressive_levels, smoother,
+                                         keep ? ", P is kept" : ""));
                 auto whole = original;
                 auto a = cluster.distribute(part_of(whole, offsets, cluster.rank()).view,
                                             offsets[static_cast<std::size_t>(cluster.rank())]);
                 SolverOptions options = with_levels(name);
                 options.preconditioner_options.multigrid.smoother = smoother;
                 options.preconditioner_options.multigrid.keep_interpolation = keep;
+                options.preconditioner_options.multigrid.aggressive_levels = aggressive_levels;
                 const auto preconditioner = make_preconditioner(a, name, options.preconditioner_options);
                 const std::int64_t generation = preconditioner->generation();
                 const PreconditionerReport made = preconditioner->report();
@@ -340,8 +357,8 @@ TEST(ClusterMultigrid, RefusesWhatItDoesNotHave)
     };
     expect_error("differs from one iteration to the next",
                  [](SolverOptions& o) { o.preconditioner_options.multigrid.cycle = "k"; });
-    expect_error("aggressive_levels is above 0",
-                 [](SolverOptions& o) { o.preconditioner_options.multigrid.aggressive_levels = 1; });
+    expect_error("aggressive_levels is -1",
+                 [](SolverOptions& o) { o.preconditioner_options.multigrid.aggressive_levels = -1; });
     expect_error("smooths by any preconditioner but",
                  [](SolverOptions& o) { o.preconditioner_options.multigrid.smoother = "amg"; });
     expect_error("coarse_rows is 0", [](SolverOptions& o) { o.preconditioner_options.multigrid.coarse_rows = 0; });
