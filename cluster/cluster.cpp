@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 #include "cluster/node_messages.hpp"
 #include "cluster/read.hpp"
 #include "cluster/scatter.hpp"
+#include "cluster/shares.hpp"
 #include "cluster/transport.hpp"
 
 namespace rmsp {
@@ -87,6 +89,8 @@ Cluster::Cluster(MPI_Comm communicator, const RuntimeOptions& runtime, const Clu
         own.devices = processes.node().devices(runtime);
         const cluster::Node::OwnCores cores(processes.node(), own);
         state_->runtime.emplace(own);
+        state_->weight = own.weights.empty() ? static_cast<double>(state_->runtime->devices().size())
+                                             : std::accumulate(own.weights.begin(), own.weights.end(), 0.0);
     });
     processes.together([&] { cluster::connect_processes(processes, *state_->runtime, options.transport); });
 }
@@ -141,21 +145,28 @@ ClusterMatrix<T> Cluster::distribute(const CsrView<T>& rows, std::int64_t first_
 }
 
 template <class T>
-ClusterRows<T> Cluster::scatter(const CsrMatrix<T>& whole)
+ClusterRows<T> Cluster::scatter(const CsrMatrix<T>& whole, Balance balance)
 {
     ClusterRows<T> own;
     Communicator& processes = *checked(state_).processes;
-    processes.together([&] { own = cluster::scatter_rows(processes, whole); });
+    processes.together([&] {
+        own = cluster::scatter_rows(
+            processes, whole, cluster::find_shares(processes, *state_->runtime, state_->weight, balance, sizeof(T)));
+    });
     return own;
 }
 
 template <class T>
-ClusterRows<T> Cluster::read(const std::string& path, const ReadOptions& options, ReadReport* report)
+ClusterRows<T> Cluster::read(const std::string& path, const ReadOptions& options, ReadReport* report, Balance balance)
 {
     ClusterRows<T> own;
     ReadReport how;
     Communicator& processes = *checked(state_).processes;
-    processes.together([&] { own = cluster::read_rows<T>(processes, path, options, how); });
+    processes.together([&] {
+        own = cluster::read_rows<T>(
+            processes, path, options,
+            cluster::find_shares(processes, *state_->runtime, state_->weight, balance, sizeof(T)), how);
+    });
     if (report != nullptr) {
         *report = how;
     }
@@ -191,8 +202,8 @@ void Cluster::sum(std::span<double> numbers) const
 
 #define RMSP_INSTANTIATE(T)                                                                                   \
     template ClusterMatrix<T> Cluster::distribute(const CsrView<T>&, std::int64_t, const DistributeOptions&); \
-    template ClusterRows<T> Cluster::scatter(const CsrMatrix<T>&);                                            \
-    template ClusterRows<T> Cluster::read(const std::string&, const ReadOptions&, ReadReport*);               \
+    template ClusterRows<T> Cluster::scatter(const CsrMatrix<T>&, Balance);                                   \
+    template ClusterRows<T> Cluster::read(const std::string&, const ReadOptions&, ReadReport*, Balance);      \
     template double Cluster::dot(const DistributedVector<T>&, const DistributedVector<T>&) const;             \
     template double Cluster::norm2(const DistributedVector<T>&) const;
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)

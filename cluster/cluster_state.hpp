@@ -15,6 +15,7 @@ namespace rmsp::detail {
 struct ClusterState {
     std::shared_ptr<cluster::Communicator> processes;
     std::optional<Runtime> runtime;
+    double weight = 1;  ///< of this process's devices together, RuntimeOptions::weights; each 1 where there are none
 };
 
 template <class T>

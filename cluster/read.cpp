@@ -102,26 +102,28 @@ std::vector<std::int64_t> count_rows(Communicator& processes, const std::vector<
 }
 
 /// The first row of each process, and their number: where partition_csr() cuts at whole rows, by the entries of the
-/// file. Each process knows where the rows of its even share begin.
+/// file. Each process knows what the rows of its even share cost.
+/// \param counts  entries of these rows
 std::vector<std::int64_t> cut_rows(Communicator& processes, const std::vector<std::int64_t>& even,
-                                   const std::vector<std::int64_t>& counts)
+                                   const std::vector<std::int64_t>& counts, const Shares& shares)
 {
+    const auto cost = [&](std::int64_t count) { return shares.of_entry * count + shares.of_row; };
     const int size = processes.size();
     const auto rank = static_cast<std::size_t>(processes.rank());
     std::int64_t base = 0;
-    std::int64_t entries = 0;
+    std::int64_t costs = 0;
     std::int64_t own = 0;
     for (const std::int64_t count : counts) {
-        own += count;
+        own += cost(count);
     }
     const std::vector<std::int64_t> all = processes.numbers_of_all({&own, 1});
     for (std::size_t p = 0; p < static_cast<std::size_t>(size); ++p) {
         base += p < rank ? all[8 * p] : 0;
-        entries += all[8 * p];
+        costs += all[8 * p];
     }
     std::vector<std::int64_t> starts{base};
     for (const std::int64_t count : counts) {
-        starts.push_back(starts.back() + count);
+        starts.push_back(starts.back() + cost(count));
     }
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     const auto least_of_all = [&](const std::vector<std::int64_t>& numbers) {
@@ -132,10 +134,10 @@ std::vector<std::int64_t> cut_rows(Communicator& processes, const std::vector<st
         }
         return least;
     };
-    // The boundary of rows that is nearest to each even cut of the entries; one process has the row around it.
+    // The boundary of rows that is nearest to each exact cut; one process has the row around it.
     std::vector<std::int64_t> boundaries(static_cast<std::size_t>(size) + 1, none);
     for (int p = 0; p <= size; ++p) {
-        const std::int64_t cut = first_of(entries, p, size);
+        const std::int64_t cut = shares.before(costs, p);
         const auto above = std::lower_bound(starts.begin(), starts.end(), cut);
         if (cut == 0) {
             boundaries[static_cast<std::size_t>(p)] = 0;
@@ -154,7 +156,7 @@ std::vector<std::int64_t> cut_rows(Communicator& processes, const std::vector<st
     rows = least_of_all(rows);
     rows.front() = 0;
     rows.back() = even.back();
-    return entries == 0 ? even : rows;  // without entries there is nothing but rows to share
+    return costs == 0 ? even : rows;  // without entries there is nothing but rows to share
 }
 
 /// Entries to the processes that have their rows, those of each process in the order of the file.
@@ -225,7 +227,7 @@ std::string why_not(Communicator& processes, const MatrixFile& file, const ReadO
 
 template <class T>
 ClusterRows<T> read_rows(Communicator& processes, const std::string& path, const ReadOptions& options,
-                         ReadReport& report)
+                         const Shares& shares, ReadReport& report)
 {
     const int size = processes.size();
     std::optional<MatrixPart<T>> part;
@@ -247,7 +249,7 @@ ClusterRows<T> read_rows(Communicator& processes, const std::string& path, const
             }
         });
         report.entries = whole.nnz();
-        ClusterRows<T> own = scatter_rows(processes, whole);
+        ClusterRows<T> own = scatter_rows(processes, whole, shares);
         report.sent = processes.rank() == 0 ? whole.nnz() - own.rows.nnz() : 0;
         return own;
     }
@@ -262,7 +264,7 @@ ClusterRows<T> read_rows(Communicator& processes, const std::string& path, const
     for (int p = 0; p <= size; ++p) {
         even.push_back(first_of(file.rows, p, size));
     }
-    const std::vector<std::int64_t> cuts = cut_rows(processes, even, count_rows(processes, runs, even));
+    const std::vector<std::int64_t> cuts = cut_rows(processes, even, count_rows(processes, runs, even), shares);
     runs = bring_entries(processes, std::move(runs), cuts, report);
     const auto rank = static_cast<std::size_t>(processes.rank());
     ClusterRows<T> own;
@@ -272,8 +274,9 @@ ClusterRows<T> read_rows(Communicator& processes, const std::string& path, const
     return own;
 }
 
-#define RMSP_INSTANTIATE(T) \
-    template ClusterRows<T> read_rows(Communicator&, const std::string&, const ReadOptions&, ReadReport&);
+#define RMSP_INSTANTIATE(T)                                                                                 \
+    template ClusterRows<T> read_rows(Communicator&, const std::string&, const ReadOptions&, const Shares&, \
+                                      ReadReport&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

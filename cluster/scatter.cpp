@@ -13,13 +13,23 @@ namespace {
 
 /// The first row of each process, and their number.
 template <class T>
-std::vector<std::int64_t> cut_rows(const CsrMatrix<T>& whole, int processes)
+std::vector<std::int64_t> cut_rows(const CsrMatrix<T>& whole, const Shares& shares)
 {
     PartitionOptions options;
     options.alignment = RowAlignment::row;
+    options.weights = shares.weights;
+    // Costs take the place of entries.
+    HostVector<std::int64_t> costs;
+    if (shares.of_row > 0) {
+        costs.resize(whole.row_ptr.size());
+        for (std::size_t row = 0; row < costs.size(); ++row) {
+            costs[row] = shares.of_entry * whole.row_ptr[row] + shares.of_row * static_cast<std::int64_t>(row);
+        }
+    }
+    const IndexView starts = costs.empty() ? whole.view().row_ptr : IndexView(costs.data());
     std::vector<std::int64_t> cuts;
     for (const PartialCsr& part :
-         partition_csr(whole.rows, whole.cols, whole.view().row_ptr, processes, options).parts) {
+         partition_csr(whole.rows, whole.cols, starts, static_cast<int>(shares.weights.size()), options).parts) {
         cuts.push_back(part.first_owned_row());
     }
     cuts.push_back(whole.rows);
@@ -31,15 +41,14 @@ constexpr std::int64_t row_ptr_bytes(std::int64_t rows) { return (rows + 1) * st
 }  // namespace
 
 template <class T>
-ClusterRows<T> scatter_rows(Communicator& processes, const CsrMatrix<T>& whole)
+ClusterRows<T> scatter_rows(Communicator& processes, const CsrMatrix<T>& whole, const Shares& shares)
 {
     const bool first = processes.rank() == 0;
     const auto size = static_cast<std::size_t>(processes.size());
     if (first) {
         validate(whole.view());
     }
-    const std::vector<std::int64_t> cuts =
-        first ? cut_rows(whole, processes.size()) : std::vector<std::int64_t>(size + 1);
+    const std::vector<std::int64_t> cuts = first ? cut_rows(whole, shares) : std::vector<std::int64_t>(size + 1);
     // What each needs to make room: first row, rows, nonzeros, columns, their type.
     std::vector<std::int64_t> sizes(5 * size);
     for (std::size_t p = 0; first && p < size; ++p) {
@@ -88,7 +97,7 @@ ClusterRows<T> scatter_rows(Communicator& processes, const CsrMatrix<T>& whole)
     return part;
 }
 
-#define RMSP_INSTANTIATE(T) template ClusterRows<T> scatter_rows(Communicator&, const CsrMatrix<T>&);
+#define RMSP_INSTANTIATE(T) template ClusterRows<T> scatter_rows(Communicator&, const CsrMatrix<T>&, const Shares&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 #undef RMSP_INSTANTIATE
 

@@ -64,6 +64,10 @@ void check(const Config& config, bool solves)
             refuse(key, *file, fmt::format("writes {}", fmt::join(endings, ", ")).c_str());
         }
     }
+    if (config.partition.balance == "time" && config.kernel.determinism == "run") {
+        refuse("partition.balance", config.partition.balance,
+               "cuts by measured bandwidths, and bits may differ between runs: not with kernel.determinism \"run\"");
+    }
     if (solves && config.solver.inner != "none") {
         refuse("solver.inner", config.solver.inner, "has no inner solver");
     }
@@ -288,8 +292,10 @@ int run(Cluster& cluster, const Config& config, const std::string& command)
     HostVector<std::int64_t> row_at;
     Json how = Json::object();
     Json read_here = Json::object();
-    const ClusterRows<T> own = mpi::load_rows<T>(cluster, config.matrix, &row_at, how, read_here);
     DistributeOptions options = distribute_options(config);
+    const ClusterRows<T> own = mpi::load_rows<T>(cluster, config.matrix, options.balance, &row_at, how, read_here);
+    how["balance"] = options.balance == Balance::time ? "time" : "nonzeros";
+    options.balance = Balance::nonzeros;  // the devices of a process share by their weights
     options.x_layout = Layout::rows;
     options.alignment = RowAlignment::row;
     ClusterMatrix<T> a = cluster.distribute(own.rows.view(), own.first_row, options);

@@ -52,6 +52,9 @@ std::string text_of(const Json& report)
                                    report["rows"].get<std::int64_t>(), report["cols"].get<std::int64_t>(),
                                    report["nonzeros"].get<std::int64_t>());
     text += read_text(report);
+    if (report["balance"] == "time") {
+        text += "balance    time: bytes of a product at the bandwidth of each process's devices\n";
+    }
     for (const Json& p : report["processes"]) {
         text +=
             fmt::format("process {}  {}, {} devices ({}): {} rows, {} nonzeros; {} ghosts of {} processes, {} sent\n",

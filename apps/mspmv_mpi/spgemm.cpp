@@ -36,6 +36,7 @@ template <class T>
 Factors<T> load(const Config& config, Cluster& cluster, Json& report, Json& own)
 {
     const std::string& product = config.spgemm.product;
+    const Balance balance = distribute_options(config).balance;
     if (product == "aat" || product == "ata") {
         CsrMatrix<T> a;
         CsrMatrix<T> b;
@@ -49,13 +50,13 @@ Factors<T> load(const Config& config, Cluster& cluster, Json& report, Json& own)
         if (!config.matrix.file.empty()) {
             report["read"] = {{"in_parts", false}, {"reason", "spgemm.product needs the transposed matrix"}};
         }
-        return {cluster.scatter(a), cluster.scatter(b)};
+        return {cluster.scatter(a, balance), cluster.scatter(b, balance)};
     }
-    Factors<T> factors{load_rows<T>(cluster, config.matrix, nullptr, report, own), {}};
+    Factors<T> factors{load_rows<T>(cluster, config.matrix, balance, nullptr, report, own), {}};
     if (product == "ab") {
         Json of_b = Json::object();
         Json read_here = Json::object();
-        factors.b = load_rows<T>(cluster, mspmv::second_matrix(config), nullptr, of_b, read_here);
+        factors.b = load_rows<T>(cluster, mspmv::second_matrix(config), balance, nullptr, of_b, read_here);
         if (of_b.contains("read")) {
             report["read_b"] = of_b["read"];
         }

@@ -166,20 +166,24 @@ public:
                                               const DistributeOptions& options = {});
 
     /// Sends each process its rows of a matrix that the first process has, read from a file for example; what others
-    /// pass is not looked at. Rows in turn, of about equally many nonzeros. Collective. Blocks.
+    /// pass is not looked at. Rows in turn, as `balance`, the same on all processes, says what they have equally much
+    /// of: nonzeros, which is automatic too, by RuntimeOptions::weights, those of a process's devices added, each 1
+    /// where it gives none; or time of a product, as predicted: the bytes that it reads and writes at least, at the
+    /// bandwidth of the process's devices, which is measured where it is not known (Runtime::measure_limits()).
+    /// Collective. Blocks. \throws Error(usage) for another balance on one of them
     template <class T>
-    [[nodiscard]] ClusterRows<T> scatter(const CsrMatrix<T>& whole);
+    [[nodiscard]] ClusterRows<T> scatter(const CsrMatrix<T>& whole, Balance balance = Balance::automatic);
 
-    /// Reads a matrix as read_matrix() does, with the same bits, and gives each process rows in turn with about equally
-    /// many entries of the file each. Plain Matrix Market files, and .npz files that are not compressed, are read in
-    /// parts, for which all processes have to see the file: each reads an equal share of its bytes and sends entries to
-    /// the processes that have their rows, so that none has the whole matrix. Other files are read by the first
-    /// process. ReadOptions::max_bytes is of each process; its progress is not called by those that read nothing.
-    /// Collective. Blocks, as long as reading takes: the time limit is for processes that do not answer.
+    /// Reads a matrix as read_matrix() does, with the same bits, and gives each process rows in turn, cut as scatter()
+    /// cuts them, but by the entries of the file. Plain Matrix Market files, and .npz files that are not compressed,
+    /// are read in parts, for which all processes have to see the file: each reads an equal share of its bytes and
+    /// sends entries to the processes that have their rows, so that none has the whole matrix. Other files are read by
+    /// the first process. ReadOptions::max_bytes is of each process; its progress is not called by those that read
+    /// nothing. Collective. Blocks, as long as reading takes: the time limit is for processes that do not answer.
     /// \throws what read_matrix() does on any process; Error(usage) for other options on one of them
     template <class T>
     [[nodiscard]] ClusterRows<T> read(const std::string& path, const ReadOptions& options = {},
-                                      ReadReport* report = nullptr);
+                                      ReadReport* report = nullptr, Balance balance = Balance::automatic);
 
     /// Inner product and norm over all processes, the same bits on each. Collective.
     template <class T>
