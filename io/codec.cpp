@@ -38,41 +38,37 @@ constexpr std::size_t output_step = std::size_t{1} << 20;
 }
 
 /// What comes out of a file, which a few bytes can make endless.
-class Output {
+class WholeText final : public Unpacked {
 public:
-    explicit Output(core::ReadLimit& limit) : limit_(limit) {}
+    explicit WholeText(core::ReadLimit& limit) : limit_(limit) {}
 
-    char* reserve(std::size_t extra) { return buffer_.reserve(extra); }
-    /// \throws as ReadLimit::take(), and Error(io) if what has come does not begin as a file in Matrix Market format
-    /// does
-    void use(std::size_t n)
+    std::span<char> room() override
     {
-        limit_.take(n, "what it unpacks");
-        buffer_.use(n);
-        const std::string_view begin = buffer_.view().substr(0, 2);
-        if (begin != std::string_view("%%").substr(0, begin.size())) {
-            throw Error(ErrorCode::io,
-                        fmt::format("{}: what it decompresses to does not begin with %%MatrixMarket", limit_.file()));
-        }
+        char* const to = buffer_.reserve(output_step);
+        return {to, std::min(buffer_.free_bytes(), input_step)};
     }
-    std::size_t free_bytes() const noexcept { return buffer_.free_bytes(); }
-    core::GrowingBuffer take() { return std::move(buffer_); }
+    bool take(std::size_t bytes, std::size_t /*position*/) override
+    {
+        limit_.take(bytes, "what it unpacks");
+        buffer_.use(bytes);
+        require_matrix_market(buffer_.view(), limit_.file());
+        return true;
+    }
+    core::GrowingBuffer text() { return std::move(buffer_); }
 
 private:
     core::ReadLimit& limit_;
     core::GrowingBuffer buffer_;
 };
 
-core::GrowingBuffer decompress_gzip(std::string_view data, core::ReadLimit& limit, const Progress& progress)
+void decompress_gzip(std::string_view data, const std::string& name, const Progress& progress, Unpacked& out)
 {
-    const std::string& name = limit.file();
     z_stream stream{};
     if (inflateInit2(&stream, 15 + 16) != Z_OK) {
         fail_memory(name, "gzip");
     }
     const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, inflateEnd);
     core::ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
-    Output out(limit);
     std::size_t at = 0;
     int state = Z_OK;
     while (at < data.size()) {
@@ -90,11 +86,13 @@ core::GrowingBuffer decompress_gzip(std::string_view data, core::ReadLimit& limi
         stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data() + at));
         stream.avail_in = static_cast<uInt>(step);
         do {
-            stream.next_out = reinterpret_cast<Bytef*>(out.reserve(output_step));
-            const auto room = static_cast<uInt>(std::min(out.free_bytes(), input_step));
-            stream.avail_out = room;
+            const std::span<char> room = out.room();
+            stream.next_out = reinterpret_cast<Bytef*>(room.data());
+            stream.avail_out = static_cast<uInt>(room.size());
             state = inflate(&stream, Z_NO_FLUSH);
-            out.use(room - stream.avail_out);
+            if (!out.take(room.size() - stream.avail_out, at + step - stream.avail_in)) {
+                return;
+            }
             if (state == Z_MEM_ERROR) {
                 fail_memory(name, "gzip");
             }
@@ -109,7 +107,6 @@ core::GrowingBuffer decompress_gzip(std::string_view data, core::ReadLimit& limi
     if (state != Z_STREAM_END) {
         fail_truncated(name, "gzip", data.size());
     }
-    return out.take();
 }
 
 const char* describe_xz(lzma_ret code) noexcept
@@ -126,28 +123,26 @@ const char* describe_xz(lzma_ret code) noexcept
     }
 }
 
-core::GrowingBuffer decompress_xz(std::string_view data, core::ReadLimit& limit, const Progress& progress)
+void decompress_xz(std::string_view data, const std::string& name, const Progress& progress, Unpacked& out)
 {
-    const std::string& name = limit.file();
     lzma_stream stream = LZMA_STREAM_INIT;
     if (lzma_stream_decoder(&stream, UINT64_MAX, LZMA_CONCATENATED) != LZMA_OK) {
         fail_memory(name, "xz");
     }
     const std::unique_ptr<lzma_stream, void (*)(lzma_stream*)> guard(&stream, lzma_end);
     core::ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
-    Output out(limit);
     stream.next_in = reinterpret_cast<const std::uint8_t*>(data.data());
     stream.avail_in = data.size();
     for (;;) {
         const std::uint64_t before = stream.total_in;
-        stream.next_out = reinterpret_cast<std::uint8_t*>(out.reserve(output_step));
-        const std::size_t room = std::min(out.free_bytes(), input_step);
-        stream.avail_out = room;
+        const std::span<char> room = out.room();
+        stream.next_out = reinterpret_cast<std::uint8_t*>(room.data());
+        stream.avail_out = room.size();
         const lzma_ret code = lzma_code(&stream, LZMA_FINISH);
-        out.use(room - stream.avail_out);
+        const bool more = out.take(room.size() - stream.avail_out, static_cast<std::size_t>(stream.total_in));
         meter.advance(static_cast<std::int64_t>(stream.total_in - before));
-        if (code == LZMA_STREAM_END) {
-            return out.take();
+        if (code == LZMA_STREAM_END || !more) {
+            return;
         }
         if (code == LZMA_BUF_ERROR) {
             fail_truncated(name, "xz", data.size());
@@ -161,9 +156,8 @@ core::GrowingBuffer decompress_xz(std::string_view data, core::ReadLimit& limit,
     }
 }
 
-core::GrowingBuffer decompress_zstd(std::string_view data, core::ReadLimit& limit, const Progress& progress)
+void decompress_zstd(std::string_view data, const std::string& name, const Progress& progress, Unpacked& out)
 {
-    const std::string& name = limit.file();
     const std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
     if (!context) {
         fail_memory(name, "zstd");
@@ -171,18 +165,19 @@ core::GrowingBuffer decompress_zstd(std::string_view data, core::ReadLimit& limi
     // Archives of large matrices are often made with --long, whose window is above the default limit.
     ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax, ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
     core::ProgressMeter meter(progress, "decompress", static_cast<std::int64_t>(data.size()));
-    Output out(limit);
     ZSTD_inBuffer in{data.data(), data.size(), 0};
     std::size_t expected = 1;
     for (;;) {
-        char* to = out.reserve(output_step);
-        ZSTD_outBuffer block{to, std::min(out.free_bytes(), input_step), 0};
+        const std::span<char> room = out.room();
+        ZSTD_outBuffer block{room.data(), room.size(), 0};
         const std::size_t before = in.pos;
         expected = ZSTD_decompressStream(context.get(), &block, &in);
         if (ZSTD_isError(expected) != 0) {
             fail_data(name, "zstd", in.pos, ZSTD_getErrorName(expected));
         }
-        out.use(block.pos);
+        if (!out.take(block.pos, in.pos)) {
+            return;
+        }
         meter.advance(static_cast<std::int64_t>(in.pos - before));
         if (in.pos == in.size && (expected == 0 || block.pos < block.size)) {
             break;
@@ -191,7 +186,6 @@ core::GrowingBuffer decompress_zstd(std::string_view data, core::ReadLimit& limi
     if (expected != 0) {
         fail_truncated(name, "zstd", data.size());
     }
-    return out.take();
 }
 
 std::string compress_gzip(std::string_view text)
@@ -271,19 +265,34 @@ Codec codec_of_name(std::string_view name) noexcept
                                     : Codec::none;
 }
 
-core::GrowingBuffer decompress(Codec codec, std::string_view data, core::ReadLimit& limit, const Progress& progress)
+void decompress(Codec codec, std::string_view data, const std::string& name, const Progress& progress, Unpacked& out)
 {
     switch (codec) {
         case Codec::gzip:
-            return decompress_gzip(data, limit, progress);
+            return decompress_gzip(data, name, progress, out);
         case Codec::xz:
-            return decompress_xz(data, limit, progress);
+            return decompress_xz(data, name, progress, out);
         case Codec::zstd:
-            return decompress_zstd(data, limit, progress);
+            return decompress_zstd(data, name, progress, out);
         case Codec::none:
             break;
     }
-    throw Error(ErrorCode::internal, limit.file() + ": decompress() called for plain data");
+    throw Error(ErrorCode::internal, name + ": decompress() called for plain data");
+}
+
+core::GrowingBuffer decompress(Codec codec, std::string_view data, core::ReadLimit& limit, const Progress& progress)
+{
+    WholeText out(limit);
+    decompress(codec, data, limit.file(), progress, out);
+    return out.text();
+}
+
+void require_matrix_market(std::string_view beginning, const std::string& name)
+{
+    constexpr std::string_view expected = "%%";
+    if (beginning.substr(0, 2) != expected.substr(0, beginning.size())) {
+        throw Error(ErrorCode::io, fmt::format("{}: what it decompresses to does not begin with %%MatrixMarket", name));
+    }
 }
 
 std::string compress_member(Codec codec, std::string text)

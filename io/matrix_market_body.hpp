@@ -255,15 +255,22 @@ public:
     /// Parses in chunks of about chunk_bytes; 0 chooses by size and threads.
     BodyPart(const Source& source, const MatrixMarketHeader& header, PartNumber number, const ReadOptions& options,
              core::ReadLimit& limit, std::size_t chunk_bytes, int threads)
+        : BodyPart(source, header, first_line(source, header, number.part, number.parts),
+                   first_line(source, header, number.part + 1, number.parts), number.part + 1 == number.parts, options,
+                   limit, chunk_bytes, threads)
+    {
+    }
+
+    /// The lines [begin, end) of the source; `last`: no other part has lines behind them.
+    BodyPart(const Source& source, const MatrixMarketHeader& header, const char* begin, const char* end, bool last,
+             const ReadOptions& options, core::ReadLimit& limit, std::size_t chunk_bytes, int threads)
         : source_(source),
           header_(header),
-          last_(number.part + 1 == number.parts),
+          last_(last),
           progress_(options.progress),
           threads_(threads),
           parser_(source, header, static_cast<T>(options.pattern_value), limit)
     {
-        const char* const begin = first_line(number.part, number.parts);
-        const char* const end = first_line(number.part + 1, number.parts);
         if (chunk_bytes == 0) {
             chunk_bytes =
                 std::clamp<std::size_t>(static_cast<std::size_t>(end - begin) / (static_cast<std::size_t>(threads) * 8),
@@ -297,14 +304,15 @@ public:
     }
 
 private:
-    const char* first_line(std::int64_t part, std::int64_t parts) const
+    static const char* first_line(const Source& source, const MatrixMarketHeader& header, std::int64_t part,
+                                  std::int64_t parts)
     {
-        const char* const at = header_.body + core::even_cut(source_.end() - header_.body, parts, part);
-        if (at == header_.body || at[-1] == '\n') {
+        const char* const at = header.body + core::even_cut(source.end() - header.body, parts, part);
+        if (at == header.body || at[-1] == '\n') {
             return at;
         }
-        const char* const line_end = std::find(at, source_.end(), '\n');
-        return line_end < source_.end() ? line_end + 1 : line_end;
+        const char* const line_end = std::find(at, source.end(), '\n');
+        return line_end < source.end() ? line_end + 1 : line_end;
     }
 
     template <class F>

@@ -133,7 +133,8 @@ std::int64_t take_size(Line& line, const char* what)
     return value;
 }
 
-void parse_sizes(Line& line, MatrixMarketHeader& header)
+/// \param whole  the source is all of a file
+void parse_sizes(Line& line, MatrixMarketHeader& header, bool whole)
 {
     const Source& source = line.source;
     const char* at = line.skip_blanks();
@@ -166,18 +167,32 @@ void parse_sizes(Line& line, MatrixMarketHeader& header)
     }
     line.finish("the size line");
 
-    // "1 1\n" is the shortest line of a coordinate file, "1\n" of an array; the last line may lack its line feed.
-    const auto left = static_cast<core::uint128>(source.end() - line.p);
-    const unsigned shortest = header.layout == Layout::array ? 2 : header.field == Field::pattern ? 4 : 6;
-    if (entries > (left + 1) / shortest) {
-        const auto shown = static_cast<double>(entries);
-        source.fail(header.count, entries <= static_cast<core::uint128>(INT64_MAX)
-                                      ? fmt::format("{} entries cannot be in the {} bytes that follow",
-                                                    static_cast<std::int64_t>(entries), static_cast<std::int64_t>(left))
-                                      : fmt::format("{:.3g} entries cannot be in the {} bytes that follow", shown,
-                                                    static_cast<std::int64_t>(left)));
+    if (entries > static_cast<core::uint128>(INT64_MAX)) {
+        source.fail(header.count,
+                    fmt::format("{:.3g} entries cannot be in {}", static_cast<double>(entries),
+                                whole ? fmt::format("the {} bytes that follow", source.end() - line.p) : "any file"));
     }
     header.entries = static_cast<std::int64_t>(entries);
+}
+
+MatrixMarketHeader parse_header(const Source& source, bool whole)
+{
+    MatrixMarketHeader header;
+    Line line{source, source.begin()};
+    parse_banner(line, header);
+    for (;;) {
+        if (line.skip_blanks() == source.end()) {
+            source.fail(line.p, "the file ends before its size line");
+        }
+        if (*line.p != '%' && *line.p != '\n') {
+            break;
+        }
+        line.p = std::find(line.p, source.end(), '\n');
+        line.p += line.p < source.end() ? 1 : 0;
+    }
+    parse_sizes(line, header, whole);
+    header.body = line.p;
+    return header;
 }
 
 }  // namespace
@@ -188,7 +203,7 @@ void Source::fail(const char* at, const std::string& what) const
     while (line_begin > begin() && line_begin[-1] != '\n') {
         --line_begin;
     }
-    const auto line = std::count(begin(), line_begin, '\n') + 1;
+    const auto line = lines_before + std::count(begin(), line_begin, '\n') + 1;
     throw Error(ErrorCode::io, fmt::format("{}:{}:{}: {}", name, line, at - line_begin + 1, what));
 }
 
@@ -212,22 +227,21 @@ std::string Source::quote(const char* at) const
 
 MatrixMarketHeader parse_matrix_market_header(const Source& source)
 {
-    MatrixMarketHeader header;
-    Line line{source, source.begin()};
-    parse_banner(line, header);
-    for (;;) {
-        if (line.skip_blanks() == source.end()) {
-            source.fail(line.p, "the file ends before its size line");
-        }
-        if (*line.p != '%' && *line.p != '\n') {
-            break;
-        }
-        line.p = std::find(line.p, source.end(), '\n');
-        line.p += line.p < source.end() ? 1 : 0;
-    }
-    parse_sizes(line, header);
-    header.body = line.p;
+    MatrixMarketHeader header = parse_header(source, true);
+    require_room(source, header, source.end() - header.body);
     return header;
+}
+
+MatrixMarketHeader parse_matrix_market_beginning(const Source& source) { return parse_header(source, false); }
+
+void require_room(const Source& source, const MatrixMarketHeader& header, std::int64_t bytes)
+{
+    // "1 1\n" is the shortest line of a coordinate file, "1\n" of an array; the last line may lack its line feed.
+    const std::int64_t shortest = header.layout == Layout::array ? 2 : header.field == Field::pattern ? 4 : 6;
+    if (header.entries > (bytes + 1) / shortest) {
+        source.fail(header.count,
+                    fmt::format("{} entries cannot be in the {} bytes that follow", header.entries, bytes));
+    }
 }
 
 }  // namespace rmsp::io

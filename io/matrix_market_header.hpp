@@ -10,6 +10,7 @@ namespace rmsp::io {
 struct Source {
     std::string_view text;
     std::string name;
+    std::int64_t lines_before = 0;  ///< of the file, in front of the text
 
     const char* begin() const noexcept { return text.data(); }
     const char* end() const noexcept { return text.data() + text.size(); }
@@ -37,5 +38,9 @@ struct MatrixMarketHeader {
 /// Banner, comments and size line. Counts that the rest of the text cannot hold are refused here, before anything is
 /// allocated. \throws Error(io)
 MatrixMarketHeader parse_matrix_market_header(const Source& source);
+/// Of a text of which no more may be there than that: what follows is not looked at. \throws Error(io)
+MatrixMarketHeader parse_matrix_market_beginning(const Source& source);
+/// \throws Error(io) for more entries than can be in the bytes that follow the size line
+void require_room(const Source& source, const MatrixMarketHeader& header, std::int64_t bytes);
 
 }  // namespace rmsp::io

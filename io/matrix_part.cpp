@@ -53,7 +53,7 @@ public:
     {
         const std::string_view bytes = input_.bytes();
         if (const Codec codec = detect_codec(bytes); codec != Codec::none) {
-            reader_ = std::make_unique<WholeFile<T>>(path, "it is compressed");
+            reader_ = compressed_part<T>(input_, codec, number, options);
         } else if (path.ends_with(".npz") && !begins_as_zip(bytes)) {
             reader_ = std::make_unique<WholeFile<T>>(path, "it is no .npz file");
         } else if (begins_as_zip(bytes)) {

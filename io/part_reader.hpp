@@ -8,6 +8,7 @@
 #include <rmsp/matrix_part.hpp>
 
 #include "core/read_limit.hpp"
+#include "io/codec.hpp"
 #include "io/file.hpp"
 
 namespace rmsp::io {
@@ -44,6 +45,10 @@ inline constexpr std::size_t part_numbers = 4;
 template <class T>
 std::unique_ptr<rmsp::detail::PartReader<T>> matrix_market_part(const InputFile& file, PartNumber number,
                                                                 const ReadOptions& options);
+/// Of a file that decompresses to one in Matrix Market format.
+template <class T>
+std::unique_ptr<rmsp::detail::PartReader<T>> compressed_part(const InputFile& file, Codec codec, PartNumber number,
+                                                             const ReadOptions& options);
 template <class T>
 std::unique_ptr<rmsp::detail::PartReader<T>> npz_part(const InputFile& file, PartNumber number,
                                                       const ReadOptions& options);

@@ -175,12 +175,13 @@ public:
     [[nodiscard]] ClusterRows<T> scatter(const CsrMatrix<T>& whole, Balance balance = Balance::automatic);
 
     /// Reads a matrix as read_matrix() does, with the same bits, and gives each process rows in turn, cut as scatter()
-    /// cuts them, but by the entries of the file. Plain Matrix Market files, and .npz files that are not compressed,
-    /// are read in parts, for which all processes have to see the file: each reads an equal share of its bytes and
-    /// sends entries to the processes that have their rows, so that none has the whole matrix. Other files are read by
-    /// the first process. ReadOptions::max_bytes is of each process; its progress is not called by those that read
-    /// nothing. Collective. Blocks, as long as reading takes: the time limit is for processes that do not answer.
-    /// \throws what read_matrix() does on any process; Error(usage) for other options on one of them
+    /// cuts them, but by the entries of the file. Matrix Market files, plain or compressed, and .npz files that are not
+    /// compressed, are read in parts, for which all processes have to see the file: each reads an equal share of its
+    /// bytes and sends entries to the processes that have their rows, so that none has the whole matrix; of a
+    /// compressed one it decompresses all before its share as well. Other files are read by the first process.
+    /// ReadOptions::max_bytes is of each process; its progress is not called by those that read nothing. Collective.
+    /// Blocks, as long as reading takes: the time limit is for processes that do not answer. \throws what read_matrix()
+    /// does on any process; Error(usage) for other options on one of them
     template <class T>
     [[nodiscard]] ClusterRows<T> read(const std::string& path, const ReadOptions& options = {},
                                       ReadReport* report = nullptr, Balance balance = Balance::automatic);

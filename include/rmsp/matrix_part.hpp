@@ -40,8 +40,9 @@ template <class T>
 class PartReader;
 }  // namespace detail
 
-/// One of several parts of what read_matrix() reads. It can be read in parts if it is a plain Matrix Market file, or an
-/// .npz whose members are not compressed, as write_matrix() makes it; other files are read by one reader.
+/// One of several parts of what read_matrix() reads. It can be read in parts if it is a Matrix Market file, plain or
+/// compressed, or an .npz whose members are not compressed, as write_matrix() makes it; other files are read by one
+/// reader. Of a compressed file each reader decompresses all up to the end of its part, and keeps its part alone.
 template <class T>
 class MatrixPart {
 public:
