@@ -7,6 +7,7 @@
 #include <rmsp/runtime.hpp>
 #include <rmsp/topology.hpp>
 
+#include "tests/cluster/bits.hpp"
 #include "tests/cluster/matrices.hpp"
 
 // Processes with GPUs of their own, between which entries travel by NCCL, or by a GPU-aware MPI where the tests are
@@ -185,6 +186,69 @@ void expect_solves_of_messages(const std::string& transport)
 
 TEST_F(ClusterGpus, SolvesByNcclHaveTheBitsOfMessages) { expect_solves_of_messages("nccl"); }
 TEST_F(ClusterGpus, SolvesByGpuAwareMpiHaveTheBitsOfMessages) { expect_solves_of_messages("gpu-aware-mpi"); }
+
+/// What the first process has, on all.
+std::vector<double> of_first_process(std::vector<double> numbers)
+{
+    auto count = static_cast<int>(numbers.size());
+    MPI_Bcast(&count, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    numbers.resize(static_cast<std::size_t>(count));
+    MPI_Bcast(numbers.data(), count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    return numbers;
+}
+
+/// Processes with their share of the GPUs against the first process with all of them, by NCCL and by messages.
+TEST_F(ClusterGpus, DeviceCountGivesTheBitsOfOneProcess)
+{
+    struct Case {
+        Whole<double> whole;
+        bool solves;
+    };
+    for (const Case& c : {Case{uneven_values(), true}, Case{grid<double>(300, 200), true},
+                          Case{random<double>(5000, 5000, 7), false}, Case{grid<double>(90, 70, 0.3), false}}) {
+        SCOPED_TRACE(c.whole.rows);
+        std::vector<SolverOptions> solvers;
+        for (const char* method : {"cg", "cg_single", "cg_pipelined"}) {
+            for (const char* preconditioner : {"none", "jacobi"}) {
+                solvers.emplace_back();
+                solvers.back().method = method;
+                solvers.back().preconditioner = preconditioner;
+                solvers.back().max_iterations = 60;
+            }
+        }
+        solvers.resize(c.solves ? solvers.size() : 0);
+        int rank = 0;
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        std::vector<double> product;
+        std::vector<Bits> solved(solvers.size());
+        if (rank == 0) {
+            RuntimeOptions runtime;
+            runtime.cache = "off";
+            Cluster one(MPI_COMM_SELF, runtime);
+            product = multiply_on(one, c.whole);
+            for (std::size_t i = 0; i < solvers.size(); ++i) {
+                solved[i] = solve_on(one, c.whole, solvers[i]);
+            }
+        }
+        product = of_first_process(product);
+        for (Bits& bits : solved) {
+            bits.x = of_first_process(bits.x);
+            bits.result.history = of_first_process(bits.result.history);
+            bits.result.iterations =
+                static_cast<std::int64_t>(of_first_process({static_cast<double>(bits.result.iterations)}).front());
+        }
+        for (const char* const transport : {"auto", "mpi"}) {
+            Cluster cluster = make_gpu_cluster(transport);
+            SCOPED_TRACE(cluster.transport().name);
+            const std::int64_t first = uneven(c.whole.rows, cluster.size())[static_cast<std::size_t>(cluster.rank())];
+            expect_same_entries(multiply_on(cluster, c.whole), product, first);
+            for (std::size_t i = 0; i < solvers.size(); ++i) {
+                SCOPED_TRACE(solvers[i].method + ", " + solvers[i].preconditioner);
+                expect_same_bits(solve_on(cluster, c.whole, solvers[i]), solved[i], first);
+            }
+        }
+    }
+}
 
 void expect_messages_after_an_error(const std::string& transport)
 {

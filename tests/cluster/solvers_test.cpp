@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <optional>
 #include <string>
 
+#include "tests/cluster/bits.hpp"
 #include "tests/cluster/matrices.hpp"
 
 namespace rmsp::test {
@@ -182,55 +182,6 @@ TEST(ClusterSolvers, GiveAllProcessesTheSameResult)
     EXPECT_EQ(numbers[1], 9.0 * cluster.size());
 }
 
-/// What a solve leaves, bit for bit.
-struct Bits {
-    std::vector<double> x;
-    SolveResult result;
-};
-
-DistributeOptions of_any_count()
-{
-    DistributeOptions options;
-    options.determinism = Determinism::device_count;
-    return options;
-}
-
-/// Rows whose sums and inner products depend on their order.
-Whole<double> uneven_values()
-{
-    auto whole = grid<double>(23, 31, 0);
-    for (std::int64_t row = 0; row < whole.rows; ++row) {
-        for (std::int64_t k = whole.row_ptr[static_cast<std::size_t>(row)];
-             k < whole.row_ptr[static_cast<std::size_t>(row) + 1]; ++k) {
-            const std::int64_t column = whole.col_idx[static_cast<std::size_t>(k)];
-            whole.values[static_cast<std::size_t>(k)] *=
-                column == row ? 1.7 + 0.01 * static_cast<double>(row % 13)
-                              : 0.6 + 0.1 * std::sin(0.7 * static_cast<double>(row * column + row + column));
-        }
-    }
-    return whole;
-}
-
-Bits solve_on(Cluster& cluster, const Whole<double>& whole, const SolverOptions& options)
-{
-    const auto part = part_of(whole, uneven(whole.rows, cluster.size()), cluster.rank());
-    const auto b = entries<double>(whole.rows, 3);
-    const auto a = cluster.distribute(part.view, part.first, of_any_count());
-    Bits bits;
-    bits.x.resize(static_cast<std::size_t>(part.end - part.first));
-    bits.result = ClusterSolver<double>(a, options).solve(slice(b, part.first, part.end).data(), bits.x.data());
-    return bits;
-}
-
-void expect_same_bits(const Bits& found, const Bits& alone, std::int64_t first)
-{
-    EXPECT_EQ(found.result.iterations, alone.result.iterations);
-    EXPECT_EQ(found.result.history, alone.result.history);
-    for (std::size_t i = 0; i < found.x.size(); ++i) {
-        ASSERT_EQ(found.x[i], alone.x[static_cast<std::size_t>(first) + i]) << "entry " << i;
-    }
-}
-
 TEST(ClusterSolvers, DeviceCountGivesTheBitsOfOneProcessAndDevice)
 {
     const auto whole = uneven_values();
@@ -313,7 +264,16 @@ TEST(ClusterSolvers, DeviceCountHasPreconditionersOfEachProcess)
     }
 }
 
-/// Products of new values, of rows that are not split. There are none with A^T of that determinism.
+TEST(ClusterSolvers, DeviceCountHasNoProductsWithTheTransposed)
+{
+    Cluster one(MPI_COMM_SELF, {.devices = "host:1x1", .bind = BindPolicy::none});
+    Cluster cluster = make_cluster("host:2x1");
+    const auto whole = random<double>(83, 83, 7);
+    expect_same_entries(multiply_on(cluster, whole), multiply_on(one, whole),
+                        uneven(whole.rows, cluster.size())[static_cast<std::size_t>(cluster.rank())]);
+}
+
+/// Products of new values, of rows that are not split.
 TEST(ClusterSolvers, DeviceCountMultipliesAsOneProcessDoes)
 {
     Cluster cluster = make_cluster("host:2x1");
