@@ -112,6 +112,9 @@ Json foretell(const Config& config, const OwnPart& part, const std::string& meth
         slowest = all[p] > all[slowest] ? p : slowest;
     }
     const double* const of = &all[slowest];
+    if (rank == 0 && !(of[0] > 0)) {
+        return {{"reason", "the matrix has no nonzeros, or the bandwidth of the devices is not known"}};
+    }
     Json predicted{{"seconds", of[0]},
                    {"bytes_seconds", of[1]},
                    {"exchange_seconds", of[2]},
