@@ -237,7 +237,7 @@ TEST_F(ClusterGpus, DeviceCountGivesTheBitsOfOneProcess)
             bits.result.iterations =
                 static_cast<std::int64_t>(of_first_process({static_cast<double>(bits.result.iterations)}).front());
         }
-        for (const char* const transport : {"auto", "mpi"}) {
+        for (const char* const transport : {"auto", "gpu-aware-mpi", "mpi"}) {
             Cluster cluster = make_gpu_cluster(transport);
             SCOPED_TRACE(cluster.transport().name);
             const std::int64_t first = uneven(c.whole.rows, cluster.size())[static_cast<std::size_t>(cluster.rank())];
