@@ -9,12 +9,15 @@
 #include <rmsp/error.hpp>
 
 #include "core/enumerator.hpp"
+#include "core/vector_line.hpp"
 
 namespace rmsp::partition {
 namespace {
 
 // A cut may move to a row boundary for this share of an average part (RowAlignment::automatic).
 constexpr double alignment_tolerance = 0.005;
+// And for this one to a multiple of vector_line lines, unless the exact nonzero is asked for.
+constexpr double vector_tolerance = 0.0005;
 
 // Splits [0, n) in proportion to weights.
 class Splitter {
@@ -49,11 +52,19 @@ private:
     std::vector<long double> cumulative_;
 };
 
-// Moves an exact cut to the nearest boundary of lines if that is at most `tolerance` nonzeros away. Of two cuts in one
-// line the one nearer to a boundary moves first, so cuts stay in order.
-std::int64_t align(const Lines& lines, std::int64_t cut, double tolerance)
+// Moves an exact cut to the nearest multiple of vector_line lines if that is at most `of_vectors` nonzeros away, or
+// else to the nearest boundary of lines if that is at most `tolerance` away. Of two cuts between the same boundaries
+// the one nearer to one moves first, so cuts stay in order.
+std::int64_t align(const Lines& lines, std::int64_t cut, double tolerance, double of_vectors)
 {
     const std::int64_t next = lines.first_from(cut);
+    const std::int64_t whole = (next + core::vector_line / 2) / core::vector_line * core::vector_line;
+    if (whole <= lines.count()) {
+        const std::int64_t there = lines.start(whole);
+        if (static_cast<double>(std::abs(there - cut)) <= of_vectors) {
+            return there;
+        }
+    }
     const std::int64_t above = lines.start(next);
     if (above == cut) {
         return cut;
@@ -176,8 +187,9 @@ Split split_lines(const Lines& lines, int parts, const PartitionOptions& options
         const double tolerance = options.alignment == RowAlignment::exact ? 0.0
                                  : options.alignment == RowAlignment::row ? std::numeric_limits<double>::infinity()
                                                                           : alignment_tolerance * average;
+        const double of_vectors = options.alignment == RowAlignment::exact ? 0.0 : vector_tolerance * average;
         cuts = two_level_cuts(lines.nnz(), parts, result.nodes, options.weights,
-                              [&](std::int64_t cut) { return align(lines, cut, tolerance); });
+                              [&](std::int64_t cut) { return align(lines, cut, tolerance, of_vectors); });
     }
 
 #pragma omp parallel for schedule(static) if (parts > 256)

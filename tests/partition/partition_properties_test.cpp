@@ -99,7 +99,7 @@ void expect_balance(const Partition& p, const Pointers& row_ptr, const Partition
     }
     const double levels = p.nodes.size() > 1 ? 2.0 : 1.0;
     const double average = static_cast<double>(p.nnz) / static_cast<double>(p.parts.size());
-    const double slack = options.alignment == RowAlignment::row     ? static_cast<double>(longest)
+    const double slack = options.alignment == RowAlignment::row     ? static_cast<double>(longest) + 0.0005 * average
                          : options.alignment == RowAlignment::exact ? 0.0
                                                                     : 0.01 * average;
     const double total = options.weights.empty() ? static_cast<double>(p.parts.size())
