@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -170,10 +171,13 @@ struct UniformRows {
 };
 
 /// Rows that are written one by one: row(r, columns) appends the columns of row r, rising, each once, the same ones
-/// whenever it is called. It is called twice for each row, first to count.
-template <class Row>
+/// whenever it is called. It is called twice for each row, first to count. A call is a fraction of what the columns of
+/// a row take, so that one type serves all generators, and matrices of each type are not built by code of their own
+/// for each of them.
 class RowByRow {
 public:
+    using Row = std::function<void(std::int64_t, std::vector<std::int64_t>&)>;
+
     RowByRow(std::int64_t rows, Row row) : row_(std::move(row)), start_(static_cast<std::size_t>(rows) + 1, 0)
     {
         core::parallel_for(core::thread_count(0), (rows + rows_each - 1) / rows_each, [&](std::int64_t b) {

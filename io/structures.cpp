@@ -66,38 +66,36 @@ struct Grid {
     }
 };
 
+/// A matrix to be built; it is the same for every type of values.
+struct Structure {
+    const char* generator;
+    std::int64_t rows;
+    std::int64_t cols;
+    core::uint128 entries;  ///< about how many there will be
+    RowByRow::Row row;
+};
+
 /// `entries`: about how many there will be.
 /// \throws Error(usage) if they do not fit 64 bits; Error(out_of_memory)
-template <class T>
-void require_room(const char* generator, std::int64_t rows, core::uint128 entries)
+void require_room(const char* generator, std::int64_t rows, core::uint128 entries, std::size_t value_bytes)
 {
     checked_count(entries, generator, "nonzeros");
     core::require_memory(
-        wide(rows) * 8 + entries * sizeof(T),
+        wide(rows) * 8 + entries * value_bytes,
         fmt::format("{}: {} rows and about {} nonzeros", generator, rows, static_cast<std::uint64_t>(entries)));
 }
 
-/// `entries`: about how many there will be, refused before any is made.
-template <class T, class Row>
-CsrMatrix<T> build(const char* generator, std::int64_t rows, std::int64_t cols, core::uint128 entries,
-                   const GenerateOptions& options, Row row)
-{
-    require_room<T>(generator, rows, entries);
-    return build_rows<T>(RowByRow<Row>(rows, std::move(row)), rows, cols, options);
-}
-
-template <class T>
-CsrMatrix<T> stencil19(const Arguments& n, const GenerateOptions& options)
+Structure stencil19(const Arguments& n)
 {
     const Grid grid{n[0], n[1], n[2]};
     const std::int64_t points = grid.points("stencil19");
-    return build<T>("stencil19", points, points, wide(points) * 19, options, [grid](std::int64_t r, Columns& columns) {
-        grid.each_around(r, [&](std::int64_t c, std::int64_t dx, std::int64_t dy, std::int64_t dz) {
-            if (dx == 0 || dy == 0 || dz == 0) {
-                columns.push_back(c);
-            }
-        });
-    });
+    return {"stencil19", points, points, wide(points) * 19, [grid](std::int64_t r, Columns& columns) {
+                grid.each_around(r, [&](std::int64_t c, std::int64_t dx, std::int64_t dy, std::int64_t dz) {
+                    if (dx == 0 || dy == 0 || dz == 0) {
+                        columns.push_back(c);
+                    }
+                });
+            }};
 }
 
 /// Which diagonal of a square, or of a cube, is an edge; squares are named by their least point and the axis that they
@@ -120,18 +118,17 @@ bool is_edge(const Grid& grid, std::uint64_t seed, std::int64_t point, std::int6
     return random.below(across, 2) == (rising ? 1 : 0);
 }
 
-template <class T>
-CsrMatrix<T> simplices(const char* generator, const Grid& grid, const GenerateOptions& options)
+Structure simplices(const char* generator, const Grid& grid, std::uint64_t seed)
 {
     const std::int64_t points = grid.points(generator);
-    return build<T>(generator, points, points, wide(points) * (grid.nz > 1 ? 15 : 7), options,
-                    [grid, seed = options.seed](std::int64_t r, Columns& columns) {
-                        grid.each_around(r, [&](std::int64_t c, std::int64_t dx, std::int64_t dy, std::int64_t dz) {
-                            if (is_edge(grid, seed, r, dx, dy, dz)) {
-                                columns.push_back(c);
-                            }
-                        });
-                    });
+    return {generator, points, points, wide(points) * (grid.nz > 1 ? 15 : 7),
+            [grid, seed](std::int64_t r, Columns& columns) {
+                grid.each_around(r, [&](std::int64_t c, std::int64_t dx, std::int64_t dy, std::int64_t dz) {
+                    if (is_edge(grid, seed, r, dx, dy, dz)) {
+                        columns.push_back(c);
+                    }
+                });
+            }};
 }
 
 /// Points anywhere in cells of a unit square or cube, which have equally many, numbered cell by cell. A cell is as wide
@@ -196,20 +193,18 @@ private:
     Grid grid_{};
 };
 
-template <class T>
-CsrMatrix<T> neighbours(const Arguments& n, const GenerateOptions& options)
+Structure neighbours(const Arguments& n, std::uint64_t seed)
 {
     require_at_least(1, "neighbours", {{"per_row", n[2]}});
     if (n[1] != 2 && n[1] != 3) {
         throw Error(ErrorCode::usage, fmt::format("neighbours: dimensions is {}, it must be 2 or 3", n[1]));
     }
     const std::int64_t per_row = std::min(n[2], std::max<std::int64_t>(n[0], 1));
-    return build<T>("neighbours", n[0], n[0], wide(n[0]) * wide(per_row), options,
-                    PointCloud(n[0], static_cast<int>(n[1]), per_row, options.seed));
+    return {"neighbours", n[0], n[0], wide(n[0]) * wide(per_row),
+            PointCloud(n[0], static_cast<int>(n[1]), per_row, seed)};
 }
 
-template <class T>
-CsrMatrix<T> ragged(const Arguments& n, const GenerateOptions& options)
+Structure ragged(const Arguments& n, std::uint64_t seed)
 {
     require_at_least(1, "ragged", {{"most", n[3]}});
     const Grid grid{n[0], n[1], n[2]};
@@ -219,82 +214,77 @@ CsrMatrix<T> ragged(const Arguments& n, const GenerateOptions& options)
     Columns first(static_cast<std::size_t>(nodes) + 1, 0);
     for (std::int64_t node = 0; node < nodes; ++node) {
         first[static_cast<std::size_t>(node) + 1] =
-            first[static_cast<std::size_t>(node)] + 1 + stream_of_row(options.seed, node).below(0, n[3]);
+            first[static_cast<std::size_t>(node)] + 1 + stream_of_row(seed, node).below(0, n[3]);
     }
     const std::int64_t rows = first.back();
-    return build<T>("ragged", rows, rows, wide(rows) * 7 * (wide(n[3]) + 1) / 2, options,
-                    [grid, first = std::move(first)](std::int64_t r, Columns& columns) {
-                        const auto node = std::upper_bound(first.begin(), first.end(), r) - first.begin() - 1;
-                        grid.each_around(node, [&](std::int64_t c, std::int64_t dx, std::int64_t dy, std::int64_t dz) {
-                            if (std::abs(dx) + std::abs(dy) + std::abs(dz) <= 1) {
-                                for (std::int64_t u = first[static_cast<std::size_t>(c)];
-                                     u < first[static_cast<std::size_t>(c) + 1]; ++u) {
-                                    columns.push_back(u);
-                                }
-                            }
-                        });
-                    });
+    return {"ragged", rows, rows, wide(rows) * 7 * (wide(n[3]) + 1) / 2,
+            [grid, first = std::move(first)](std::int64_t r, Columns& columns) {
+                const auto node = std::upper_bound(first.begin(), first.end(), r) - first.begin() - 1;
+                grid.each_around(node, [&](std::int64_t c, std::int64_t dx, std::int64_t dy, std::int64_t dz) {
+                    if (std::abs(dx) + std::abs(dy) + std::abs(dz) <= 1) {
+                        for (std::int64_t u = first[static_cast<std::size_t>(c)];
+                             u < first[static_cast<std::size_t>(c) + 1]; ++u) {
+                            columns.push_back(u);
+                        }
+                    }
+                });
+            }};
 }
 
-template <class T>
-CsrMatrix<T> multidiagonal(const Arguments& n, const GenerateOptions& options)
+Structure multidiagonal(const Arguments& n, std::uint64_t seed, std::size_t value_bytes)
 {
     require_at_least(1, "multidiagonal", {{"count", n[1]}});
     const std::int64_t rows = n[0];
-    require_room<T>("multidiagonal", rows, wide(rows));
+    require_room("multidiagonal", rows, wide(rows), value_bytes);
     const std::int64_t others = std::min(n[1] - 1, std::max<std::int64_t>(0, 2 * rows - 2));
     // Distances from the main diagonal but 0: n - 1 below and n - 1 above.
     Columns distances;
     Columns drawn;
-    draw_distinct(stream_of_row(options.seed, 0), 2 * std::max<std::int64_t>(rows, 1) - 2, others, drawn,
+    draw_distinct(stream_of_row(seed, 0), 2 * std::max<std::int64_t>(rows, 1) - 2, others, drawn,
                   std::back_inserter(distances));
     for (std::int64_t& d : distances) {
         d -= d < rows - 1 ? rows - 1 : rows - 2;
     }
     distances.insert(std::lower_bound(distances.begin(), distances.end(), 0), 0);
-    return build<T>("multidiagonal", rows, rows, wide(rows) * wide(others + 1) / 2, options,
-                    [rows, distances = std::move(distances)](std::int64_t r, Columns& columns) {
-                        for (const std::int64_t d : distances) {
-                            if (r + d >= 0 && r + d < rows) {
-                                columns.push_back(r + d);
-                            }
-                        }
-                    });
+    return {"multidiagonal", rows, rows, wide(rows) * wide(others + 1) / 2,
+            [rows, distances = std::move(distances)](std::int64_t r, Columns& columns) {
+                for (const std::int64_t d : distances) {
+                    if (r + d >= 0 && r + d < rows) {
+                        columns.push_back(r + d);
+                    }
+                }
+            }};
 }
 
-template <class T>
-CsrMatrix<T> thinned(const Arguments& n, const GenerateOptions& options)
+Structure thinned(const Arguments& n, std::uint64_t seed)
 {
     const std::int64_t rows = n[0];
     const std::int64_t half = std::min(n[1], std::max<std::int64_t>(rows - 1, 0));
     const std::int64_t per_row = std::min(n[2], half < rows / 2 ? 2 * half + 1 : rows);
-    return build<T>("thinned", rows, rows, wide(rows) * wide(per_row), options,
-                    [=, seed = options.seed](std::int64_t r, Columns& columns) {
-                        const std::int64_t first = std::max<std::int64_t>(0, r - half);
-                        const std::int64_t width = std::min(rows - 1, r + half) - first + 1;
-                        Columns drawn;
-                        draw_distinct(stream_of_row(seed, r), width, std::min(per_row, width), drawn,
-                                      std::back_inserter(columns));
-                        for (std::int64_t& c : columns) {
-                            c += first;
-                        }
-                    });
+    return {"thinned", rows, rows, wide(rows) * wide(per_row), [=](std::int64_t r, Columns& columns) {
+                const std::int64_t first = std::max<std::int64_t>(0, r - half);
+                const std::int64_t width = std::min(rows - 1, r + half) - first + 1;
+                Columns drawn;
+                draw_distinct(stream_of_row(seed, r), width, std::min(per_row, width), drawn,
+                              std::back_inserter(columns));
+                for (std::int64_t& c : columns) {
+                    c += first;
+                }
+            }};
 }
 
-template <class T>
-CsrMatrix<T> arrow(const Arguments& n, const GenerateOptions& options)
+Structure arrow(const Arguments& n)
 {
     const std::int64_t rows = n[0];
     const std::int64_t width = std::min(n[1], rows);
-    return build<T>("arrow", rows, rows, wide(rows) * (2 * wide(width) + 1), options,
-                    [=](std::int64_t r, Columns& columns) {
-                        for (std::int64_t c = 0; c < (r < width ? rows : width); ++c) {
-                            columns.push_back(c);
-                        }
-                        if (r >= width) {
-                            columns.push_back(r);
-                        }
-                    });
+    return {"arrow", rows, rows, wide(rows) * (2 * wide(width) + 1), [=](std::int64_t r, Columns& columns) {
+                for (std::int64_t c = 0; c < (r < width ? rows : width); ++c) {
+                    columns.push_back(c);
+                }
+                if (r >= width) {
+                    columns.push_back(r);
+                }
+            }};
 }
 
 /// Hub i of `hubs` among n rows or columns: they are spread evenly.
@@ -311,70 +301,101 @@ void append_hub(const RandomStream& random, std::int64_t cols, std::int64_t stri
     }
 }
 
-template <class T>
-CsrMatrix<T> with_hubs(const Arguments& n, const GenerateOptions& options)
+Structure with_hubs(const Arguments& n, std::uint64_t seed)
 {
     const auto [rows, each, hub_rows, hub_columns] = n;
     const std::int64_t per_row = std::min(each, rows);
     const std::int64_t of_columns = std::min(hub_columns, rows);
     const core::uint128 hubs = wide(std::min(hub_rows, rows)) + wide(of_columns);
-    return build<T>("hubs", rows, rows, wide(rows) * wide(per_row) + hubs * wide(rows) / hub_stride, options,
-                    [rows = rows, per_row, of_rows = std::min(hub_rows, rows), of_columns, seed = options.seed](
-                        std::int64_t r, Columns& columns) {
-                        if (is_hub(r, of_rows, rows)) {
-                            append_hub(stream_of_row(seed, r), rows, hub_stride, columns);
-                            return;
-                        }
-                        Columns drawn;
-                        draw_distinct(stream_of_row(seed, r), rows, per_row, drawn, std::back_inserter(columns));
-                        const RandomStream has(mix(seed), static_cast<std::uint64_t>(r));
-                        for (std::int64_t h = 0; h < of_columns; ++h) {
-                            if (has.below(static_cast<std::uint64_t>(h), hub_stride) == 0) {
-                                columns.push_back(static_cast<std::int64_t>(wide(h) * wide(rows) / wide(of_columns)));
-                            }
-                        }
-                        std::sort(columns.begin(), columns.end());
-                        columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
-                    });
+    return {
+        "hubs", rows, rows, wide(rows) * wide(per_row) + hubs * wide(rows) / hub_stride,
+        [rows = rows, per_row, of_rows = std::min(hub_rows, rows), of_columns, seed](std::int64_t r, Columns& columns) {
+            if (is_hub(r, of_rows, rows)) {
+                append_hub(stream_of_row(seed, r), rows, hub_stride, columns);
+                return;
+            }
+            Columns drawn;
+            draw_distinct(stream_of_row(seed, r), rows, per_row, drawn, std::back_inserter(columns));
+            const RandomStream has(mix(seed), static_cast<std::uint64_t>(r));
+            for (std::int64_t h = 0; h < of_columns; ++h) {
+                if (has.below(static_cast<std::uint64_t>(h), hub_stride) == 0) {
+                    columns.push_back(static_cast<std::int64_t>(wide(h) * wide(rows) / wide(of_columns)));
+                }
+            }
+            std::sort(columns.begin(), columns.end());
+            columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
+        }};
 }
 
-template <class T>
-CsrMatrix<T> gaps(const Arguments& n, const GenerateOptions& options)
+Structure gaps(const Arguments& n, std::uint64_t seed)
 {
     require_at_least(1, "gaps", {{"nth", n[2]}});
     const std::int64_t rows = n[0];
     const std::int64_t per_row = std::min(n[1], rows);
     const std::int64_t nth = n[2];
-    return build<T>("gaps", rows, rows, wide(rows) * wide(per_row) / wide(nth), options,
-                    [=, seed = options.seed](std::int64_t r, Columns& columns) {
-                        if (RandomStream(mix(seed), static_cast<std::uint64_t>(r)).below(0, nth) == 0) {
-                            Columns drawn;
-                            draw_distinct(stream_of_row(seed, r), rows, per_row, drawn, std::back_inserter(columns));
-                        }
-                    });
+    return {"gaps", rows, rows, wide(rows) * wide(per_row) / wide(nth), [=](std::int64_t r, Columns& columns) {
+                if (RandomStream(mix(seed), static_cast<std::uint64_t>(r)).below(0, nth) == 0) {
+                    Columns drawn;
+                    draw_distinct(stream_of_row(seed, r), rows, per_row, drawn, std::back_inserter(columns));
+                }
+            }};
 }
 
-template <class T>
-CsrMatrix<T> program(const Arguments& n, const GenerateOptions& options)
+Structure program(const Arguments& n, std::uint64_t seed)
 {
     const auto [rows, cols, each, hub_rows] = n;
     const std::int64_t per_row = std::min(each, cols);
     const std::int64_t width = std::min(cols, std::min(per_row, INT64_MAX / program_spread) * program_spread);
     const std::int64_t hubs = std::min(hub_rows, rows);
-    return build<T>(
-        "program", rows, cols, wide(rows) * wide(per_row) + wide(hubs) * wide(cols) / program_stride, options,
-        [rows = rows, cols = cols, per_row, width, hubs, seed = options.seed](std::int64_t r, Columns& columns) {
-            if (is_hub(r, hubs, rows)) {
-                append_hub(stream_of_row(seed, r), cols, program_stride, columns);
-                return;
-            }
-            const auto first = static_cast<std::int64_t>(wide(r) * wide(cols - width) / wide(rows));
-            Columns drawn;
-            draw_distinct(stream_of_row(seed, r), width, per_row, drawn, std::back_inserter(columns));
-            for (std::int64_t& c : columns) {
-                c += first;
-            }
-        });
+    return {"program", rows, cols, wide(rows) * wide(per_row) + wide(hubs) * wide(cols) / program_stride,
+            [rows = rows, cols = cols, per_row, width, hubs, seed](std::int64_t r, Columns& columns) {
+                if (is_hub(r, hubs, rows)) {
+                    append_hub(stream_of_row(seed, r), cols, program_stride, columns);
+                    return;
+                }
+                const auto first = static_cast<std::int64_t>(wide(r) * wide(cols - width) / wide(rows));
+                Columns drawn;
+                draw_distinct(stream_of_row(seed, r), width, per_row, drawn, std::back_inserter(columns));
+                for (std::int64_t& c : columns) {
+                    c += first;
+                }
+            }};
+}
+
+/// \throws as generate_structure(), but for want of memory for the matrix itself
+Structure structure(std::string_view name, const Arguments& n, std::uint64_t seed, std::size_t value_bytes)
+{
+    if (name == "stencil19") {
+        return stencil19(n);
+    }
+    if (name == "triangles") {
+        return simplices("triangles", {n[0], n[1], 1}, seed);
+    }
+    if (name == "tetrahedra") {
+        return simplices("tetrahedra", {n[0], n[1], n[2]}, seed);
+    }
+    if (name == "neighbours") {
+        return neighbours(n, seed);
+    }
+    if (name == "ragged") {
+        return ragged(n, seed);
+    }
+    if (name == "multidiagonal") {
+        return multidiagonal(n, seed, value_bytes);
+    }
+    if (name == "thinned") {
+        return thinned(n, seed);
+    }
+    if (name == "arrow") {
+        return arrow(n);
+    }
+    if (name == "hubs") {
+        return with_hubs(n, seed);
+    }
+    if (name == "gaps") {
+        return gaps(n, seed);
+    }
+    return program(n, seed);
 }
 
 }  // namespace
@@ -383,43 +404,15 @@ template <class T>
 CsrMatrix<T> generate_structure(std::string_view name, const Arguments& n, const GenerateOptions& options)
 {
     refuse_values_of_grids(options, std::string(name).c_str());
-    if (name == "stencil19") {
-        return stencil19<T>(n, options);
-    }
-    if (name == "triangles") {
-        return simplices<T>("triangles", {n[0], n[1], 1}, options);
-    }
-    if (name == "tetrahedra") {
-        return simplices<T>("tetrahedra", {n[0], n[1], n[2]}, options);
-    }
-    if (name == "neighbours") {
-        return neighbours<T>(n, options);
-    }
-    if (name == "ragged") {
-        return ragged<T>(n, options);
-    }
-    if (name == "multidiagonal") {
-        return multidiagonal<T>(n, options);
-    }
-    if (name == "thinned") {
-        return thinned<T>(n, options);
-    }
-    if (name == "arrow") {
-        return arrow<T>(n, options);
-    }
-    if (name == "hubs") {
-        return with_hubs<T>(n, options);
-    }
-    if (name == "gaps") {
-        return gaps<T>(n, options);
-    }
     if (name == "elasticity") {
         return elasticity<T>(n, options);
     }
     if (name == "unstructured") {
         return unstructured<T>(n, options);
     }
-    return program<T>(n, options);
+    Structure s = structure(name, n, options.seed, sizeof(T));
+    require_room(s.generator, s.rows, s.entries, sizeof(T));
+    return build_rows<T>(RowByRow(s.rows, std::move(s.row)), s.rows, s.cols, options);
 }
 
 #define RMSP_INSTANTIATE(T) \

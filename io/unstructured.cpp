@@ -203,7 +203,7 @@ CsrMatrix<T> unstructured(const Arguments& n, const GenerateOptions& options)
                          fmt::format("unstructured: a mesh of {} x {} x {} cells", n[0], n[1], n[2]));
     Mesh mesh(n[0], n[1], n[2], options.seed);
     const std::int64_t rows = mesh.vertices();
-    return build_rows<T>(RowByRow<Mesh>(rows, std::move(mesh)), rows, rows, options);
+    return build_rows<T>(RowByRow(rows, std::move(mesh)), rows, rows, options);
 }
 
 #define RMSP_INSTANTIATE(T) template CsrMatrix<T> unstructured(const Arguments&, const GenerateOptions&);
