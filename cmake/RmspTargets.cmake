@@ -120,6 +120,12 @@ function(rmsp_folder name)
     set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
+# rmsp_together_as_ever(TARGET): every unity build puts the same sources of the target together, however many it puts
+# together elsewhere (CMAKE_UNITY_BUILD_BATCH_SIZE): of more at a time GCC inlines less into loops over rows.
+function(rmsp_together_as_ever target)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${unity_batch})
+endfunction()
+
 # rmsp_cuda_together(TARGET NAME PATTERN...): a build that puts several sources into one puts these CUDA sources of the
 # target into one too, but for those that an earlier call has, which CMake itself does from 3.31 on: most of what a
 # small one takes is headers, read by four tools in turn. Names of their own, of kernels too, differ.

@@ -191,14 +191,14 @@ namespace {
 
 /// What a worker fills or copies of a vector: [first, first + count) at `place`.
 template <class T>
-struct Part {
+struct HeldPart {
     T* place;
     std::int64_t first;
     std::int64_t count;
 };
 
 template <class T>
-Part<T> part_of(const VectorState<T>& vector, std::size_t rank, bool shared)
+HeldPart<T> held_part_of(const VectorState<T>& vector, std::size_t rank, bool shared)
 {
     if (vector.layout == Layout::replicated && !shared) {
         return {vector.slices[rank], 0, vector.size};
@@ -213,7 +213,7 @@ Part<T> part_of(const VectorState<T>& vector, std::size_t rank, bool shared)
 template <class T>
 void upload_slice(const VectorState<T>& vector, engine::Worker& worker, const T* entries)
 {
-    const auto part = part_of(vector, static_cast<std::size_t>(worker.rank()), vector.runtime->shared_memory());
+    const auto part = held_part_of(vector, static_cast<std::size_t>(worker.rank()), vector.runtime->shared_memory());
     const auto copy_to = [&](T* place) {
         worker.device().upload(worker.stream(), place, entries + part.first,
                                static_cast<std::size_t>(part.count) * sizeof(T));
@@ -337,7 +337,7 @@ void DistributedVector<T>::fill(T value)
     const bool shared = vector->runtime->shared_memory();
     vector->runtime->submit(
         [vector, value, shared](engine::Worker& worker, engine::Rendezvous&) {
-            const auto part = distributed::part_of(*vector, static_cast<std::size_t>(worker.rank()), shared);
+            const auto part = distributed::held_part_of(*vector, static_cast<std::size_t>(worker.rank()), shared);
             kernels::fill(part.place, part.count, value, worker.context());
         },
         {}, vector->terms());
