@@ -79,8 +79,11 @@ void RowProduct<T>::find_interior(Shard<T>& shard, RowShard<T>& own, engine::Wor
 {
     // A product on two streams costs two events more, and a second launch.
     constexpr std::int64_t fewest_nonzeros = 2'000'000;
+    // Some 5 us of a GPU, which are not enough to hide an exchange behind.
+    constexpr std::int64_t fewest_bytes = 16'000'000;
     const auto rank = static_cast<std::size_t>(worker.rank());
-    if (matrix_.origin.coordinates || !channel_ || !exchanges_ || shard.owned.nnz < fewest_nonzeros) {
+    if (matrix_.origin.coordinates || !channel_ || !exchanges_ || shard.owned.nnz < fewest_nonzeros ||
+        matrix_.plan.shards[rank].apply_bytes < fewest_bytes) {
         return;
     }
     engine::Device& device = worker.device();

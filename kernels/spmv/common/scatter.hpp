@@ -21,7 +21,7 @@ public:
     void apply(T alpha, const T* x, T beta, T* y, const Context& /*context*/) final
     {
         const int ranges = static_cast<int>(touched_.size());
-#pragma omp parallel for num_threads(ranges) schedule(static, 1)
+#pragma omp parallel for num_threads(threads_) schedule(static, 1)
         for (int k = 0; k < ranges; ++k) {
             const Touched& rows = touched_[static_cast<std::size_t>(k)];
             T* const partial = partials_.data() + rows.offset;
@@ -29,7 +29,7 @@ public:
             add_range(core::even_cut(nnz_, ranges, k), core::even_cut(nnz_, ranges, k + 1), x, partial, rows.first);
         }
         const std::int64_t blocks = (rows_ + block - 1) / block;
-#pragma omp parallel for num_threads(ranges) schedule(static)
+#pragma omp parallel for num_threads(threads_) schedule(static)
         for (std::int64_t b = 0; b < blocks; ++b) {
             add_partials(b * block, std::min(rows_, (b + 1) * block), alpha, beta, y);
         }
@@ -40,9 +40,9 @@ public:
 protected:
     /// row_idx counts from first_row.
     Scatter(std::int64_t rows, std::int64_t nnz, const std::int32_t* row_idx, std::int64_t first_row, int threads)
-        : rows_(rows), nnz_(nnz)
+        : threads_(std::max(threads, 1)), rows_(rows), nnz_(nnz)
     {
-        find_touched(row_idx, first_row, std::max(threads, 1));
+        find_touched(row_idx, first_row, threads_);
         if (total() > rows + nnz) {
             // No more memory than the shard itself: fewer ranges, each of which may touch every row.
             find_touched(row_idx, first_row, static_cast<int>(1 + nnz / std::max<std::int64_t>(rows, 1)));
@@ -67,7 +67,7 @@ private:
     void find_touched(const std::int32_t* row_idx, std::int64_t first_row, int ranges)
     {
         touched_.assign(static_cast<std::size_t>(ranges), {});
-#pragma omp parallel for num_threads(ranges) schedule(static, 1)
+#pragma omp parallel for num_threads(threads_) schedule(static, 1)
         for (int k = 0; k < ranges; ++k) {
             const std::int32_t* const begin = row_idx + core::even_cut(nnz_, ranges, k);
             const std::int32_t* const end = row_idx + core::even_cut(nnz_, ranges, k + 1);
@@ -98,6 +98,9 @@ private:
         }
     }
 
+    /// Of every team, also where there are fewer ranges: a smaller team ends the others' threads, and the next one
+    /// makes them anew.
+    int threads_;
     std::int64_t rows_;
     std::int64_t nnz_;
     std::vector<Touched> touched_;

@@ -96,14 +96,14 @@ void pass_range(const Pass<T>& pass, const double* bank, std::int64_t begin, std
 
 /// A pass whose inner products are summed without rounding: by parts, then those of all devices, in any order.
 template <class T>
-void run_exact_pass(const Pass<T>& pass, const PassPlace& place, std::int64_t most_parts)
+void run_exact_pass(const Pass<T>& pass, const PassPlace& place, std::int64_t most_parts, int team)
 {
     constexpr std::int64_t room = (pass_workspace_bytes - 128) / std::int64_t{8} / pass_words;
     const std::int64_t parts = std::min(most_parts, room);
     auto* const partial = reinterpret_cast<std::int64_t*>(static_cast<char*>(place.workspace) + 128);
     std::fill_n(partial, parts * pass_words, std::int64_t{0});
     const auto cut = [&](std::int64_t p) { return pass.n / parts * p + std::min(p, pass.n % parts); };
-#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1) if (parts > 1)
+#pragma omp parallel for num_threads(team) schedule(static, 1) if (parts > 1)
     for (std::int64_t p = 0; p < parts; ++p) {
         pass_range(pass, place.bank, cut(p), cut(p + 1), nullptr, partial + p * pass_words);
     }
@@ -158,9 +158,12 @@ void run_pass(const Pass<T>& pass, const PassPlace& place, const Context& contex
     }
     // A part for each thread, and the parts in order: sums do not depend on which thread comes first.
     const std::int64_t least = 4 * chunk;
-    const std::int64_t parts = std::clamp<std::int64_t>(pass.n / least, 1, std::clamp(context.threads, 1, 2048));
+    // All threads of the device, also for fewer parts: a smaller team ends the others, and the next one makes them
+    // anew.
+    const int team = std::clamp(context.threads, 1, 2048);
+    const std::int64_t parts = std::clamp<std::int64_t>(pass.n / least, 1, team);
     if (place.exact != nullptr && pass.dots > 0) {
-        run_exact_pass(pass, place, parts);
+        run_exact_pass(pass, place, parts, team);
         if (place.sums == PassSums::left) {
             std::fill_n(place.left + place.device * most_pass_dots, most_pass_dots, 0.0);
         } else {
@@ -171,7 +174,7 @@ void run_pass(const Pass<T>& pass, const PassPlace& place, const Context& contex
     auto* const partial = reinterpret_cast<double*>(static_cast<char*>(place.workspace) + 128);
     std::fill_n(partial, parts * most_pass_dots, 0.0);
     const auto cut = [&](std::int64_t p) { return pass.n / parts * p + std::min(p, pass.n % parts); };
-#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1) if (parts > 1)
+#pragma omp parallel for num_threads(team) schedule(static, 1) if (parts > 1)
     for (std::int64_t p = 0; p < parts; ++p) {
         pass_range(pass, place.bank, cut(p), cut(p + 1), partial + p * most_pass_dots, nullptr);
     }
