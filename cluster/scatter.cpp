@@ -17,6 +17,7 @@ std::vector<std::int64_t> cut_rows(const CsrMatrix<T>& whole, const Shares& shar
 {
     PartitionOptions options;
     options.alignment = RowAlignment::row;
+    options.row_multiple = 1;  // processes number their rows from 0 on
     options.weights = shares.weights;
     // Costs take the place of entries.
     HostVector<std::int64_t> costs;

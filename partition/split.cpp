@@ -9,15 +9,14 @@
 #include <rmsp/error.hpp>
 
 #include "core/enumerator.hpp"
-#include "core/vector_line.hpp"
 
 namespace rmsp::partition {
 namespace {
 
 // A cut may move to a row boundary for this share of an average part (RowAlignment::automatic).
 constexpr double alignment_tolerance = 0.005;
-// And for this one to a multiple of vector_line lines, unless the exact nonzero is asked for.
-constexpr double vector_tolerance = 0.0005;
+// And for this one to a multiple of lines (PartitionOptions::row_multiple).
+constexpr double multiple_tolerance = 0.0005;
 
 // Splits [0, n) in proportion to weights.
 class Splitter {
@@ -52,26 +51,39 @@ private:
     std::vector<long double> cumulative_;
 };
 
-// Moves an exact cut to the nearest multiple of vector_line lines if that is at most `of_vectors` nonzeros away, or
-// else to the nearest boundary of lines if that is at most `tolerance` away. Of two cuts between the same boundaries
-// the one nearer to one moves first, so cuts stay in order.
-std::int64_t align(const Lines& lines, std::int64_t cut, double tolerance, double of_vectors)
+// How far a cut may move, in nonzeros.
+struct Tolerance {
+    double of_line = 0;      // to any boundary of lines
+    double of_multiple = 0;  // to one of a multiple of lines
+    std::int64_t multiple = 1;
+};
+
+// The boundary between lines, of those at a multiple of so many, that is nearest to a cut.
+std::int64_t nearest_boundary(const Lines& lines, std::int64_t cut, std::int64_t multiple)
 {
     const std::int64_t next = lines.first_from(cut);
-    const std::int64_t whole = (next + core::vector_line / 2) / core::vector_line * core::vector_line;
-    if (whole <= lines.count()) {
-        const std::int64_t there = lines.start(whole);
-        if (static_cast<double>(std::abs(there - cut)) <= of_vectors) {
-            return there;
-        }
+    const std::int64_t above = std::min((next + multiple - 1) / multiple * multiple, lines.count());
+    const std::int64_t there = lines.start(above);
+    if (there == cut || above == 0) {
+        return there;
     }
-    const std::int64_t above = lines.start(next);
-    if (above == cut) {
-        return cut;
+    const std::int64_t below = lines.start((above - 1) / multiple * multiple);
+    return cut - below <= there - cut ? below : there;
+}
+
+// Moves an exact cut to the nearest multiple of lines if that is near enough, or else to the nearest boundary of lines
+// if that is. Of two cuts between the same boundaries the one nearer to one moves first, so cuts stay in order.
+std::int64_t align(const Lines& lines, std::int64_t cut, const Tolerance& tolerance)
+{
+    const auto is_within = [&](std::int64_t there, double most) {
+        return static_cast<double>(std::abs(there - cut)) <= most;
+    };
+    const std::int64_t whole = nearest_boundary(lines, cut, tolerance.multiple);
+    if (is_within(whole, tolerance.of_multiple)) {
+        return whole;
     }
-    const std::int64_t below = lines.start(next - 1);
-    const std::int64_t nearest = cut - below <= above - cut ? below : above;
-    return static_cast<double>(std::abs(nearest - cut)) <= tolerance ? nearest : cut;
+    const std::int64_t nearest = nearest_boundary(lines, cut, 1);
+    return is_within(nearest, tolerance.of_line) ? nearest : cut;
 }
 
 std::vector<NodeShare> group_by_node(int parts, const std::vector<int>& nodes)
@@ -147,6 +159,9 @@ void check_arguments(std::int64_t rows, std::int64_t cols, int parts, const Part
     if (rows < 0 || cols < 0) {
         fail("sizes must not be negative");
     }
+    if (options.row_multiple < 1) {
+        fail(fmt::format("row_multiple is {}, it must be 1 or more", options.row_multiple));
+    }
     const auto count = static_cast<std::size_t>(parts);
     if (!options.weights.empty() && options.weights.size() != count) {
         fail(fmt::format("there are {} weights", options.weights.size()));
@@ -184,12 +199,14 @@ Split split_lines(const Lines& lines, int parts, const PartitionOptions& options
             two_level_cuts(lines.count(), parts, result.nodes, options.weights, [](std::int64_t cut) { return cut; });
     } else {
         const double average = static_cast<double>(lines.nnz()) / parts;
-        const double tolerance = options.alignment == RowAlignment::exact ? 0.0
-                                 : options.alignment == RowAlignment::row ? std::numeric_limits<double>::infinity()
-                                                                          : alignment_tolerance * average;
-        const double of_vectors = options.alignment == RowAlignment::exact ? 0.0 : vector_tolerance * average;
+        Tolerance tolerance;
+        if (options.alignment != RowAlignment::exact) {
+            tolerance = {options.alignment == RowAlignment::row ? std::numeric_limits<double>::infinity()
+                                                                : alignment_tolerance * average,
+                         multiple_tolerance * average, options.row_multiple};
+        }
         cuts = two_level_cuts(lines.nnz(), parts, result.nodes, options.weights,
-                              [&](std::int64_t cut) { return align(lines, cut, tolerance, of_vectors); });
+                              [&](std::int64_t cut) { return align(lines, cut, tolerance); });
     }
 
 #pragma omp parallel for schedule(static) if (parts > 256)

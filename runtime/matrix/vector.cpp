@@ -10,7 +10,6 @@
 #include <numa/pages.hpp>
 
 #include "core/caller_array.hpp"
-#include "core/vector_line.hpp"
 #include "runtime/matrix/prepare_kernel.hpp"
 #include "runtime/matrix/row_product.hpp"
 
@@ -39,7 +38,7 @@ std::shared_ptr<VectorState<T>> make_vector(const std::shared_ptr<RuntimeState>&
     }
     vector->ghost_room.resize(devices);
     // On GPUs from a whole line on, so that an entry is aligned alike on all devices.
-    constexpr std::int64_t line = core::vector_line;
+    constexpr std::int64_t line = 32;
     std::vector<std::int64_t> entries(devices, 0);
     for (std::size_t rank = 0; rank < devices; ++rank) {
         transport::Range held{0, size};

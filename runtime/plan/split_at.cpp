@@ -41,6 +41,7 @@ Partition split_at_samples(std::int64_t rows, std::int64_t cols, const std::vect
 {
     PartitionOptions whole_rows = options;
     whole_rows.alignment = RowAlignment::row;
+    whole_rows.row_multiple = std::max<std::int64_t>(1, options.row_multiple / step);
     const auto count = static_cast<std::int64_t>(entries.size()) - 1;
     Partition result = partition_csr(count, cols, IndexView(entries.data()), devices, whole_rows);
     result.rows = rows;

@@ -139,6 +139,32 @@ TEST(PartitionCsr, FollowsWeights)
     EXPECT_THROW(p.imbalance({1, 2}), Error);
 }
 
+TEST(PartitionCsr, CutsAtMultiplesOfRowsWhereThatCostsLittle)
+{
+    Pointers row_ptr{0};
+    for (std::int64_t row = 0; row < 100'000; ++row) {
+        row_ptr.push_back(row_ptr.back() + 3);
+    }
+    PartitionOptions options;
+    // Cuts at rows 33333 and 66666; 16 rows of 33333 are 0.05 %.
+    for (const RowAlignment alignment : {RowAlignment::automatic, RowAlignment::row}) {
+        options.alignment = alignment;
+        options.row_multiple = 32;
+        EXPECT_EQ(split(row_ptr, 3, options).parts[1].start_row, 33344);
+        EXPECT_EQ(split(row_ptr, 3, options).parts[2].start_row, 66656);
+        // The nearest ones of row 33333 are 333 and 667 rows away.
+        options.row_multiple = 1000;
+        EXPECT_EQ(split(row_ptr, 3, options).parts[1].start_row, 33333);
+        options.row_multiple = 1;
+        EXPECT_EQ(split(row_ptr, 3, options).parts[1].start_row, 33333);
+    }
+    options.row_multiple = 32;
+    options.alignment = RowAlignment::exact;
+    EXPECT_EQ(split(row_ptr, 3, options).parts[1].start_idx, 100'000);
+    options.row_multiple = 0;
+    EXPECT_THROW((void)split(row_ptr, 3, options), Error);
+}
+
 TEST(PartitionCsr, SplitsAmongNodesFirst)
 {
     // Six parts like Summit's. The first level cuts 120 nonzeros at 60, which is a row boundary.
