@@ -133,8 +133,10 @@ private:
 template <class T>
 NodeCuts cut_for_nodes(const CsrMatrix<T>& a, int nodes)
 {
+    // As Cluster::scatter().
     PartitionOptions options;
     options.alignment = RowAlignment::row;
+    options.row_multiple = 1;
     NodeCuts cuts;
     for (const PartialCsr& part : partition_csr(a.rows, a.cols, a.view().row_ptr, nodes, options).parts) {
         cuts.rows.push_back(part.first_owned_row());
