@@ -120,9 +120,9 @@ function(rmsp_folder name)
     set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# rmsp_together_as_ever(TARGET): every unity build puts the same sources of the target together, however many it puts
+# rmsp_fixed_unity_batch(TARGET): every unity build puts the same sources of the target together, however many it puts
 # together elsewhere (CMAKE_UNITY_BUILD_BATCH_SIZE): of more at a time GCC inlines less into loops over rows.
-function(rmsp_together_as_ever target)
+function(rmsp_fixed_unity_batch target)
     set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${unity_batch})
 endfunction()
 

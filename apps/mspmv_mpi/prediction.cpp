@@ -46,8 +46,11 @@ LocalColumns local_columns(const CsrMatrix<T>& rows, std::int64_t first, std::in
         out.columns.visit([&](auto& to) {
             using Index = typename std::decay_t<decltype(to)>::value_type;
             std::transform(from, from + rows.nnz(), to.begin(), [&](std::int64_t column) {
+                if (is_own(column)) {
+                    return static_cast<Index>(column - first);
+                }
                 const auto ghost = std::lower_bound(ghosts.begin(), ghosts.end(), column) - ghosts.begin();
-                return static_cast<Index>(is_own(column) ? column - first : end - first + ghost);
+                return static_cast<Index>(end - first + ghost);
             });
         });
     });

@@ -83,6 +83,7 @@ public:
     virtual void visit(int device, const std::function<void()>& f) = 0;
 };
 
+/// Of all devices of a runtime, on GPUs or on the host.
 [[nodiscard]] RMSP_API std::shared_ptr<DeviceAccess> open_device_access(const Runtime& runtime);
 
 /// What test_device_link() is to know of a link.

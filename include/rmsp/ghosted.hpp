@@ -207,8 +207,8 @@ private:
 /// it to others being added to the diagonal. renew() keeps the structure of all levels, as that of one process does,
 /// and is collective; a near-nullspace has the own rows alone. Collective. Blocks.
 /// \throws Error(usage) for another name, as make_preconditioner() of one matrix, and for nodes of several unknowns
-/// that
-///         are cut by processes; what `processes` throws
+///         that are cut by processes;
+///         what `processes` throws
 template <class T>
 [[nodiscard]] RMSP_API std::shared_ptr<Preconditioner<T>> make_preconditioner(
     const GhostedMatrix<T>& matrix, const GhostedNumbers& numbers, std::shared_ptr<LinkedProcesses> processes,

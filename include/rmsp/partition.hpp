@@ -34,8 +34,8 @@ enum class PartitionStrategy {
     rows,      ///< equal numbers of rows: the paper's baseline
 };
 
-/// Whether a cut may fall inside a row. But for `exact` it is at a multiple of 32 rows where that costs at most 0.05 %
-/// of an average part: slices of vectors then begin with a line of a GPU's caches.
+/// Whether a cut may fall inside a row. But for `exact`, PartitionOptions::row_multiple says at which rows it is to be
+/// where that costs next to nothing.
 enum class RowAlignment {
     /// Cut at the nearest row boundary where that costs at most 0.5 % of an average part, inside the row elsewhere.
     automatic,
