@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -124,17 +125,22 @@ public:
         for_each_row(a.rows, [&](std::int64_t row) {
             double own = 0;
             double weak = 0;
+            double strong_sizes = 0;
             for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k) {
                 const std::int64_t column = a.col_idx[k];
                 if (column == row) {
                     own += a.values[k];
                 } else if (!keeps(k)) {
                     weak += a.values[k] * near(column) / near(row);
+                } else {
+                    strong_sizes += std::fabs(a.values[k]);
                 }
             }
             // Weak entries of a row without strong ones may cancel its diagonal.
             const double sum = own + weak;
-            diagonal[static_cast<std::size_t>(row)] = std::fabs(sum) > 1e-12 * std::fabs(own) ? sum : own;
+            const double all = std::fabs(sum) > 1e-12 * std::fabs(own) ? sum : own;
+            const bool smooth = keeps_all_ || strong_sizes <= most_of_diagonal * std::fabs(all);
+            diagonal[static_cast<std::size_t>(row)] = smooth ? all : 0.0;
         });
     }
     /// f(column, value) for the strong entries of a row.
@@ -169,9 +175,10 @@ public:
 template <class T>
 double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows, HostVector<double>& v)
 {
-    const int steps = v.empty() ? power_steps : power_steps_again;
+    const bool again = !v.empty();
+    const int steps = again ? power_steps_again : power_steps;
     HostVector<double> w(static_cast<std::size_t>(rows));
-    if (v.empty()) {
+    if (!again) {
         v.resize(static_cast<std::size_t>(rows));
         for_each_row(rows, [&](std::int64_t row) {
             // Rough: signs that change, lengths that differ.
@@ -179,35 +186,28 @@ double largest_eigenvalue(const Filtered<T>& a, std::int64_t rows, HostVector<do
             v[static_cast<std::size_t>(row)] = static_cast<double>(bits >> 11U) * 0x1p-52 - 1;
         });
     }
-    double largest = 0;
     for (int step = 0; step < steps; ++step) {
+        const PowerStep how = power_step(step, steps);
         for_each_row(rows, [&](std::int64_t row) {
-            double sum = a.inverse(row) != 0 ? v[static_cast<std::size_t>(row)] : 0.0;
+            const auto at = static_cast<std::size_t>(row);
+            double sum = a.inverse(row) != 0 ? v[at] : 0.0;
             a.for_strong(row, [&](std::int64_t column, double value) {
                 sum += a.inverse(row) * value * v[static_cast<std::size_t>(column)];
             });
-            w[static_cast<std::size_t>(row)] = sum;
+            w[at] = how.next(sum, v[at], w[at]);
         });
-        double squares_v = 0;
-        double squares_w = 0;
-        for (std::size_t i = 0; i < w.size(); ++i) {
-            squares_v += v[i] * v[i];
-            squares_w += w[i] * w[i];
-        }
-        if (!(squares_w > 0) || !(squares_v > 0) || !std::isfinite(squares_w)) {
-            break;
-        }
-        largest = std::sqrt(squares_w / squares_v);
-        const double scale = 1 / std::sqrt(squares_w);
-        for_each_row(rows, [&](std::int64_t row) {
-            v[static_cast<std::size_t>(row)] = scale * w[static_cast<std::size_t>(row)];
-        });
+        std::swap(v, w);
     }
-    if (largest == 0 && steps != power_steps) {
+    const auto plus_square = [](double sum, double x) { return sum + x * x; };
+    const double squares_before = std::accumulate(w.begin(), w.end(), 0.0, plus_square);
+    const double squares = std::accumulate(v.begin(), v.end(), 0.0, plus_square);
+    if (!(squares > 0) || !(squares_before > 0) || !std::isfinite(squares)) {
         v.clear();  // it was of no use
-        return largest_eigenvalue(a, rows, v);
+        return again ? largest_eigenvalue(a, rows, v) : 0.0;
     }
-    return largest;
+    const double scale = 1 / std::sqrt(squares);
+    for_each_row(rows, [&](std::int64_t row) { v[static_cast<std::size_t>(row)] *= scale; });
+    return std::sqrt(squares / squares_before);
 }
 
 }  // namespace

@@ -36,17 +36,14 @@ double PowerMethod<T>::operator()(engine::Worker& worker, engine::Rendezvous& me
     kernels::DeviceArray<double> w(*context.memory, entries);
     // No step waits for the host: vectors grow and shrink, and are brought to their size in the end.
     const auto room = static_cast<std::size_t>(kernels::most_sums(context));
-    const kernels::DeviceArray<double> squares(*context.memory, room * static_cast<std::size_t>(steps) + 1);
-    constexpr std::int64_t work = kernels::dot_workspace_bytes / static_cast<std::int64_t>(sizeof(double));
-    const kernels::DeviceArray<double> workspace(*context.memory, static_cast<std::size_t>(work));
-    kernels::fill(workspace.data(), work, 0.0, context);
-    const double* const own = row_zero(v) + a.first_row;
-    kernels::dot(own, own, a.a.rows, workspace.data(), squares.data() + squares.size() - 1, context);
-    int sums = 0;
+    const kernels::DeviceArray<double> squares(*context.memory, 2 * room);  // before the last step, and after it
+    std::size_t sums = 0;
     for (int step = 0; step < steps; ++step) {
-        sums = kernels::filtered_product(a, inverse, row_zero(v), row_zero(w),
-                                         squares.data() + room * static_cast<std::size_t>(step), context);
-        if (step + 1 < steps) {
+        const bool last = step + 1 == steps;
+        sums = static_cast<std::size_t>(kernels::filtered_product(a, inverse, matrix::power_step(step, steps),
+                                                                  row_zero(v), row_zero(w),
+                                                                  squares.data() + (last ? room : 0), context));
+        if (!last) {
             along_rows.complete(worker, meeting, w.data());
         }
         std::swap(v, w);
@@ -54,31 +51,23 @@ double PowerMethod<T>::operator()(engine::Worker& worker, engine::Rendezvous& me
     std::vector<double> all(squares.size());
     worker.device().download(worker.stream(), all.data(), squares.data(), all.size() * sizeof(double));
     worker.stream().synchronize();
-    steps_[rank].clear();
-    first_[rank] = all.back();
-    for (std::size_t first = 0; first + 1 < all.size(); first += room) {
+    const auto sum_from = [&](std::size_t first) {
         const auto begin = all.cbegin() + static_cast<std::ptrdiff_t>(first);
-        steps_[rank].push_back(std::accumulate(begin, begin + sums, 0.0));
-    }
+        return std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(sums), 0.0);
+    };
+    last_steps_[rank] = {sum_from(0), sum_from(room)};
     meeting.arrive_and_wait();
-    double squares_v = std::accumulate(first_.begin(), first_.end(), 0.0);
-    double largest = 0;
-    int good = 0;
-    for (; good < steps; ++good) {
-        double squares_w = 0;
-        for (const std::vector<double>& of : steps_) {
-            squares_w += of[static_cast<std::size_t>(good)];
-        }
-        if (!(squares_w > 0) || !(squares_v > 0) || !std::isfinite(squares_w)) {
-            break;
-        }
-        largest = std::sqrt(squares_w / squares_v);
-        squares_v = squares_w;
+    LastStep of_all;
+    for (const LastStep& of : last_steps_) {
+        of_all.before += of.before;
+        of_all.after += of.after;
     }
-    const bool kept = goes_on_ && good == steps;
+    const bool good = of_all.before > 0 && of_all.after > 0 && std::isfinite(of_all.after);
+    const double largest = good ? std::sqrt(of_all.after / of_all.before) : 0.0;
+    const bool kept = goes_on_ && good;
     if (kept) {
         int exponent = 0;
-        std::frexp(std::sqrt(squares_v), &exponent);
+        std::frexp(std::sqrt(of_all.after), &exponent);
         kernels::scal(std::ldexp(1.0, -exponent), row_zero(v) + a.first_row, a.a.rows, context);
     } else {
         v.reset();

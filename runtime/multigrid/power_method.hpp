@@ -15,7 +15,7 @@ template <class T>
 class PowerMethod {
 public:
     /// \param devices  of the runtime \param goes_on  later estimates go on from the vector of the one before
-    PowerMethod(std::size_t devices, bool goes_on) : goes_on_(goes_on), first_(devices), steps_(devices) {}
+    PowerMethod(std::size_t devices, bool goes_on) : goes_on_(goes_on), last_steps_(devices) {}
 
     /// An estimate, the same on all devices, whose workers all call it. Waits. \param a  the worker's rows
     /// \param inverse  of filtered_inverse() \param along_rows  of vectors along all rows
@@ -26,9 +26,12 @@ public:
 private:
     const bool goes_on_;
     bool has_vector_ = false;  ///< to go on from
-    // Squares, added up over a device's entries:
-    std::vector<double> first_;               ///< of the vector that an estimate begins with
-    std::vector<std::vector<double>> steps_;  ///< of those of its steps
+    /// Squares, added up over a device's entries, of the vectors before the last step and after it.
+    struct LastStep {
+        double before = 0;
+        double after = 0;
+    };
+    std::vector<LastStep> last_steps_;
 };
 
 }  // namespace rmsp::multigrid

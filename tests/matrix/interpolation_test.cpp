@@ -219,6 +219,24 @@ TEST(Aggregation, WeakEntriesGoToTheDiagonal)
     EXPECT_THAT(p.values, Pointwise(Near(), Numbers{entry, entry, entry, entry}));
 }
 
+TEST(Aggregation, RowsThatCancelAreNotSmoothed)
+{
+    // The second row's entries are 19 times its diagonal: smoothed it would make the eigenvalue large, and all other
+    // rows would hardly be smoothed.
+    const auto a = sparse<double>(4, 4,
+                                  {1, -1, 0, 0,      //
+                                   -1, 0.1, 0.9, 0,  //
+                                   0, 0.9, 1.9, -1,  //
+                                   0, 0, -1, 1});
+    const auto marks = strong_entries(a.view(), Strength::symmetric, 0.08);
+    const auto p = dense(smoothed_prolongator(a.view(), marks, tentative({{0, 0, 1, 1}, 2}, 1, constants(4, 1)), true));
+    const double entry = 1 / std::sqrt(2.0);
+    EXPECT_EQ(p[2], entry);
+    EXPECT_EQ(p[3], 0);
+    // By w of 4 / 3 over an eigenvalue of at most 2.
+    EXPECT_LE(p[4], -0.9 / 1.9 * entry * (4.0 / 3 / 2));
+}
+
 TEST(Aggregation, RigidBodyModes)
 {
     const Numbers square{0, 0, 2, 0, 0, 2, 2, 2};

@@ -6,6 +6,8 @@
 #include <kernels/steps/step.hpp>
 #include <rmsp/partition.hpp>
 
+#include "matrix/aggregation.hpp"
+
 /// Steps of making a coarser matrix in the memory of a GPU that holds rows of a square matrix, in the matrix's own
 /// columns, which rise in each row, each once (is_canonical()). Only on GPUs: what they do on the host, in plain code
 /// and for more cases, is in matrix/ (strength.hpp, coarsening.hpp, interpolation.hpp, aggregation.hpp), and each step
@@ -107,15 +109,15 @@ struct Prolongations {
     /// Values of P for other values of A, where P has entries (matrix::renew_interpolation()).
     void (*renew_interpolation)(const CsrShard<T>& a, const std::uint8_t* strong, const std::int32_t* number,
                                 bool direct, const CsrShard<T>& p, T* values, const Context& context) = nullptr;
-    /// 1 over the diagonal of each of A's rows, without its weak entries, which are added to it; 0 where there is none.
-    /// (matrix::smoothed_prolongator())
+    /// 1 over the diagonal of each of A's rows, without its weak entries, which are added to it; 0 where there is none,
+    /// and where the strong entries are too large beside it (matrix::smoothed_prolongator())
     /// \param inverse  of A's rows, from its first one
     void (*filtered_inverse)(const AggregatedRows<T>& rows, double* inverse, const Context& context) = nullptr;
-    /// w = D^-1 A_F v in A's rows, A_F without the weak entries. Leaves numbers in `squares`, at most
-    /// most_sums(context), which add up to the squares of w there, and returns how many. Does not wait.
-    /// \param inverse  of filtered_inverse() \param v, w  along all rows
-    int (*filtered_product)(const AggregatedRows<T>& rows, const double* inverse, const double* v, double* w,
-                            double* squares, const Context& context) = nullptr;
+    /// A step of the power method in A's rows, from v and, where it is not the first one, w, to w; with A_F, which has
+    /// no weak entries. Leaves numbers in `squares`, at most most_sums(context), which add up to the squares of w
+    /// there, and returns how many. Does not wait. \param inverse  of filtered_inverse() \param v, w  along all rows
+    int (*filtered_product)(const AggregatedRows<T>& rows, const double* inverse, const matrix::PowerStep& step,
+                            const double* v, double* w, double* squares, const Context& context) = nullptr;
     /// A's rows of P of one near-null vector. None if one is wider than widest_row.
     /// \param omega  4/3 over the largest eigenvalue of D^-1 A_F, or 0
     std::optional<CsrArrays<T>> (*smoothed_rows)(const AggregatedRows<T>& rows, const double* inverse, double omega,

@@ -67,22 +67,27 @@ void filtered_inverse(const AggregatedRows<T>& rows, double* inverse, const Cont
                   t = aggregated(rows), inverse] __device__(std::int64_t row, int lane, int lanes) {
                      double own = 0;
                      double weak = 0;
+                     double strong_sizes = 0;
                      for (std::int64_t k = row_ptr[row] + lane; k < row_ptr[row + 1]; k += lanes) {
                          const std::int64_t column = columns[k];
                          if (column == first_row + row) {
                              own += static_cast<double>(values[k]);
                          } else if (strong[k] == 0) {
                              weak += static_cast<double>(values[k]) * t.near(column) / t.near(first_row + row);
+                         } else {
+                             strong_sizes += fabs(static_cast<double>(values[k]));
                          }
                      }
                      const auto plus = [](double x, double y) { return x + y; };
                      own = over_lanes(own, lanes, plus);
                      weak = over_lanes(weak, lanes, plus);
+                     strong_sizes = over_lanes(strong_sizes, lanes, plus);
                      if (lane == 0) {
                          // Weak entries of a row without strong ones may cancel its diagonal.
                          const double sum = own + weak;
                          const double diagonal = fabs(sum) > 1e-12 * fabs(own) ? sum : own;
-                         inverse[row] = diagonal != 0 && isfinite(diagonal) ? 1 / diagonal : 0.0;
+                         const bool smooth = strong_sizes <= matrix::most_of_diagonal * fabs(diagonal);
+                         inverse[row] = smooth && diagonal != 0 && isfinite(diagonal) ? 1 / diagonal : 0.0;
                      }
                  });
 }
@@ -143,13 +148,13 @@ struct EntryPair {
     }
 };
 
-/// w = D^-1 A_F v; a block's sum of the squares of w to partial[blockIdx.x]. A block takes runs of `rows_each` rows, at
-/// most one for each thread: all threads multiply the run's entries, which lie side by side, then one adds up each row.
-/// Runs of more entries than there is room for go row by row, a warp each. Diagonals are not strong. The arrays of A
-/// are aligned for two entries.
+/// A step with D^-1 A_F; a block's sum of the squares of w to partial[blockIdx.x]. A block takes runs of `rows_each`
+/// rows, at most one for each thread: all threads multiply the run's entries, which lie side by side, then one adds up
+/// each row. Runs of more entries than there is room for go row by row, a warp each. Diagonals are not strong. The
+/// arrays of A are aligned for two entries.
 template <class T>
 __global__ void __launch_bounds__(threads, 4)
-    filtered_product_kernel(Filtered<T> a, std::int64_t rows, std::int64_t nnz, int rows_each,
+    filtered_product_kernel(Filtered<T> a, std::int64_t rows, std::int64_t nnz, int rows_each, matrix::PowerStep step,
                             const double* __restrict__ v, double* __restrict__ w, double* partial)
 {
     constexpr int pairs = run_entries / threads / 2;
@@ -157,9 +162,11 @@ __global__ void __launch_bounds__(threads, 4)
     __shared__ double of_warp[threads / 32];
     double squares = 0;
     const auto finish = [&](std::int64_t row, double inverse, double own, double sum) {
-        const double all = inverse != 0 ? own + inverse * sum : 0.0;
-        w[a.first_row + row] = all;
-        squares += all * all;
+        const double product = inverse != 0 ? own + inverse * sum : 0.0;
+        const double before = step.before != 0 ? step.before * w[a.first_row + row] : 0.0;
+        const double next = step.product * product + step.last * own + before;
+        w[a.first_row + row] = next;
+        squares += next * next;
     };
     const int thread = static_cast<int>(threadIdx.x);
     for (std::int64_t first = std::int64_t{blockIdx.x} * rows_each; first < rows;
@@ -232,8 +239,8 @@ __global__ void __launch_bounds__(threads, 4)
 }
 
 template <class T>
-int filtered_product(const AggregatedRows<T>& rows, const double* inverse, const double* v, double* w, double* squares,
-                     const Context& context)
+int filtered_product(const AggregatedRows<T>& rows, const double* inverse, const matrix::PowerStep& step,
+                     const double* v, double* w, double* squares, const Context& context)
 {
     const std::int64_t count = rows.a.rows;
     const std::int64_t nnz = rows.a.nnz;
@@ -244,8 +251,8 @@ int filtered_product(const AggregatedRows<T>& rows, const double* inverse, const
     const auto rows_each = static_cast<int>(
         std::clamp<std::int64_t>(run_entries * 9 / 10 * count / std::max<std::int64_t>(nnz, 1), 1, threads));
     const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(blocks_for(count, rows_each), most_sums(context)));
-    filtered_product_kernel<T>
-        <<<blocks, threads, 0, stream_of(context)>>>(filtered(rows, inverse), count, nnz, rows_each, v, w, squares);
+    filtered_product_kernel<T><<<blocks, threads, 0, stream_of(context)>>>(filtered(rows, inverse), count, nnz,
+                                                                           rows_each, step, v, w, squares);
     RMSP_CUDA_CHECK_LAUNCH("filtered_product_kernel");
     return static_cast<int>(blocks);
 }
