@@ -197,11 +197,11 @@ bool Hierarchy<T>::coarsen(std::size_t number)
         // The cut of R's rows is that of all there is of the coarser level: on as many devices as pay, of those that
         // have rows here.
         const std::vector<std::int64_t>& fine_slices = distributed::x_side(fine, true).slices;
-        level.r = distributed::distribute_cut(fine, level.transfer->r(),
-                                              {{}, fine_slices, fine.plan.devices == 1 ? 1 : 0, from_csr});
+        plan::Stored<T> r = level.transfer->r();
+        r.on_what_pays = true;
+        level.r = distributed::distribute_cut(fine, r, {{}, fine_slices, fine.plan.devices == 1 ? 1 : 0, from_csr});
         if (state(level.r).plan.devices > fine.plan.devices) {
-            level.r =
-                distributed::distribute_cut(fine, level.transfer->r(), {{}, fine_slices, fine.plan.devices, from_csr});
+            level.r = distributed::distribute_cut(fine, r, {{}, fine_slices, fine.plan.devices, from_csr});
         }
         level.p = distributed::distribute_cut(
             fine, level.transfer->p(),

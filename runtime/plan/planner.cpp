@@ -257,7 +257,10 @@ std::pair<int, std::string> used_devices(const detail::RuntimeState& runtime, co
     if (options.devices > 0) {
         return {options.devices, options.devices < all ? "as asked for" : ""};
     }
-    if (a.coordinates || a.transposed || runtime.options.devices != "auto" || runtime.shared_memory() || all == 1) {
+    // "shared:" is for trying what happens between many devices.
+    const bool all_get_a_part =
+        a.on_what_pays ? runtime.options.devices.starts_with("shared:") : runtime.options.devices != "auto";
+    if (a.coordinates || a.transposed || all_get_a_part || runtime.shared_memory() || all == 1) {
         return {all, ""};
     }
     const double bytes = static_cast<double>(a.nnz) * (sizeof(T) + sizeof(std::int32_t)) +

@@ -48,6 +48,8 @@ struct Stored : CsrView<T> {
     /// The columns are on the devices alone (CSR), and are looked at where they are once each device has its part. A
     /// device that gets the matrix whole counts as touching every column.
     bool columns_on_devices = false;
+    /// As many devices get a part as pay, also where the runtime's were named: of what the caller did not distribute.
+    bool on_what_pays = false;
     /// Kernels are chosen by the lengths of rows alone, among those that need no format of their own.
     bool by_lengths = false;
     /// Set: the row pointers are on the devices alone, too, and `resident` brings them; entries before the rows
