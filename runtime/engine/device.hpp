@@ -190,8 +190,11 @@ public:
         kernels::Context c;
         c.kind = info_.kind;
         c.stream = stream.native();
-        c.threads =
-            shares_host_memory() ? info_.compute_units : std::max(1, static_cast<int>(info_.placement.cpus.size()));
+        // The host's share of a GPU's work is short loops, for which a larger team takes longer to wake than it saves.
+        constexpr int most_beside_a_gpu = 16;
+        c.threads = shares_host_memory()
+                        ? info_.compute_units
+                        : std::clamp(static_cast<int>(info_.placement.cpus.size()), 1, most_beside_a_gpu);
         c.compute_units = info_.compute_units;
         c.memory = this;
         return c;

@@ -83,7 +83,7 @@ void RowProduct<T>::renumber_shard(engine::Worker& worker, GhostSearch& search)
                                   shard.col_idx.data() + piece.position, piece.n, x_slices_[rank] - base,
                                   x_slices_[rank + 1] - base, context);
     }
-    own.ghosts = kernels::DeviceArray<std::int32_t>(device, static_cast<std::size_t>(ghosts_[rank]));
+    own.ghosts = kernels::DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(ghosts_[rank]));
     const std::array<std::int64_t, ghost_messages + 1> ends{0, popular_[rank], ghosts_[rank]};
     for (std::size_t message = 0; message < ghost_messages; ++message) {
         std::int32_t* const columns = own.ghosts.data() + ends[message];
@@ -104,14 +104,17 @@ void RowProduct<T>::open_halo(engine::Worker& worker, const GhostSearch& search)
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     engine::Device& device = worker.device();
+    // Of the pool, which peers reach as they reach vectors: what they read is there once the stream has been waited
+    // for.
+    kernels::Memory& memory = *worker.context().memory;
     RowShard<T>& own = *shards_[rank];
     for (std::size_t i = 0; i < ghost_messages; ++i) {
         GhostMessage& message = messages_[i];
         PackedEntries<T>& packed = own.packed[i];
         const auto list = message.halo.packed(worker.rank(), search.lists[i], x_slices_);
-        packed.list = kernels::DeviceArray<std::int32_t>(device, list.size());
+        packed.list = kernels::DeviceArray<std::int32_t>(memory, list.size());
         device.upload(worker.stream(), packed.list.data(), list.data(), list.size() * sizeof(std::int32_t));
-        packed.entries = kernels::DeviceArray<T>(device, list.size());
+        packed.entries = kernels::DeviceArray<T>(memory, list.size());
         message.packed[rank] = packed.entries.data();
     }
     // Aligned as its slice is in an x by rows, since either may be what arrives there.
@@ -119,7 +122,8 @@ void RowProduct<T>::open_halo(engine::Worker& worker, const GhostSearch& search)
     const std::int64_t first = x_slices_[rank];
     const std::int64_t begin = first / line * line;
     own.local_x =
-        kernels::DeviceArray<T>(device, static_cast<std::size_t>(x_slices_[rank + 1] - begin + ghosts_[rank]));
+        kernels::DeviceArray<T>(memory, static_cast<std::size_t>(x_slices_[rank + 1] - begin + ghosts_[rank]));
+    worker.stream().synchronize();
     local_x_[rank] = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(own.local_x.data()) -
                                              static_cast<std::uintptr_t>(begin) * sizeof(T));
 }

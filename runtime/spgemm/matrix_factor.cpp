@@ -122,6 +122,7 @@ void FactorRows<T>::make(engine::Worker& worker, engine::Rendezvous& meeting)
     const auto rank = static_cast<std::size_t>(worker.rank());
     const distributed::Shard<T>& shard = *matrix_.shards[rank];
     engine::Device& device = worker.device();
+    kernels::Memory& memory = *worker.context().memory;
     const std::int64_t rows = shard.owned.rows;
     const std::int64_t has = shard.owned.nnz;
     const std::int64_t entries = slices[rank + 1] - slices[rank];
@@ -132,7 +133,7 @@ void FactorRows<T>::make(engine::Worker& worker, engine::Rendezvous& meeting)
     FactorPart<T>& part = parts[rank];
     part = {shard.owned.row_ptr, shard.owned.col_idx, shard.owned.values};
     if (renumbered || has < entries) {
-        copy.col_idx = kernels::DeviceArray<std::int32_t>(device, static_cast<std::size_t>(entries));
+        copy.col_idx = kernels::DeviceArray<std::int32_t>(memory, static_cast<std::size_t>(entries));
         part.col_idx = copy.col_idx.data();
     }
     if (renumbered) {
@@ -142,17 +143,17 @@ void FactorRows<T>::make(engine::Worker& worker, engine::Rendezvous& meeting)
                              static_cast<std::size_t>(has) * sizeof(std::int32_t));
     }
     if (has < entries) {
-        copy.row_ptr = kernels::DeviceArray<std::int64_t>(device, static_cast<std::size_t>(rows) + 1);
+        copy.row_ptr = kernels::DeviceArray<std::int64_t>(memory, static_cast<std::size_t>(rows) + 1);
         kernels::localize_row_ptr(shard.owned.row_ptr, rows, 0, has, copy.row_ptr.data(), worker.context());
         device.upload(worker.stream(), copy.row_ptr.data() + rows, &entries, sizeof entries);
         part.row_ptr = IndexView(copy.row_ptr.data());
-        copy.values = kernels::DeviceArray<T>(device, static_cast<std::size_t>(entries));
+        copy.values = kernels::DeviceArray<T>(memory, static_cast<std::size_t>(entries));
         part.values = copy.values.data();
     }
     if (exchange_) {
         const std::int32_t* carry = shard.carry.col_idx;
         if (renumbered && shard.carry_nnz > 0) {
-            copy.carry_col_idx = kernels::DeviceArray<std::int32_t>(device, static_cast<std::size_t>(shard.carry_nnz));
+            copy.carry_col_idx = kernels::DeviceArray<std::int32_t>(memory, static_cast<std::size_t>(shard.carry_nnz));
             held_rows.restore_columns(worker, carry, shard.carry_nnz, copy.carry_col_idx.data());
             carry = copy.carry_col_idx.data();
         }
