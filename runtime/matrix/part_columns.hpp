@@ -22,6 +22,10 @@ public:
     kernels::IndexRange extent(const kernels::EntryRange& entries) override;
     std::vector<IndexView> ranges(std::span<const kernels::EntryRange> ranges) override;
     std::vector<std::int64_t> spread(std::int64_t first, std::int64_t step, std::int64_t count) override;
+    kernels::FeatureSample sample() const override
+    {
+        return worker_.device().shares_host_memory() ? kernels::feature_sample : kernels::sample_beside_devices;
+    }
 
 private:
     engine::Worker& worker_;

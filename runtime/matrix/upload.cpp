@@ -205,7 +205,7 @@ void build_shard(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezv
         shard.owned.row_ptr = build_row_pointers(shard, worker, meeting, a, options.row_pointers, memory);
         if (a.only_on_device()) {
             shard.statistics = shard.owned.rows > 0 ? a.device_rows : RowStatistics{};
-        } else if (a.rows_on_devices() && shard.owned.rows > 0) {
+        } else if ((a.rows_on_devices() || a.columns_on_devices) && shard.owned.rows > 0) {
             shard.statistics =
                 device.shares_host_memory()
                     ? row_statistics(shard.owned.rows, shard.owned.row_ptr)

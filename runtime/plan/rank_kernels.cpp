@@ -29,7 +29,7 @@ std::uint64_t structure_of(const ShardPlan& shard, const CsrView<T>& a, kernels:
         hash = (hash ^ static_cast<std::uint64_t>(word)) * golden;
         hash ^= hash >> 32U;
     };
-    constexpr std::int64_t samples = 4096;
+    const std::int64_t samples = columns.sample().entries / 2;
     const auto step_of = [&](std::int64_t count) { return std::max<std::int64_t>(1, count / samples); };
     const std::int64_t row_step = step_of(shard.part.rows());
     for (std::int64_t i = 0; i < shard.part.rows(); i += row_step) {
@@ -152,7 +152,8 @@ void rank_kernels(ShardPlan& shard, const detail::RuntimeState& runtime, const C
         a.values == nullptr ? kernels::ValueAt{} : [&](std::int64_t i) {
             const T value = a.values[i];
             return static_cast<double>(floats ? static_cast<T>(static_cast<float>(value)) : value);
-        });
+        },
+        columns.sample());
     if (kernels::numbered_badly(features) || kernels::blocks_numbered_badly(features, sizeof(T))) {
         features.two_step_columns = kernels::two_step_columns(rows, row_ptr, first_row, columns);
     }

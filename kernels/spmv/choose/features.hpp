@@ -22,6 +22,8 @@ struct FeatureSample {
     bool operator==(const FeatureSample&) const = default;
 };
 inline constexpr FeatureSample feature_sample{};
+/// Of columns that are brought to the host for it, of matrices whose distribution takes a few milliseconds.
+inline constexpr FeatureSample sample_beside_devices{.slices = 8, .entries = 1 << 12};
 
 /// Structure of a shard; shares are estimates from a sample of it that is spread evenly and always the same.
 struct Features {
@@ -66,6 +68,8 @@ public:
     virtual std::vector<IndexView> ranges(std::span<const EntryRange> ranges) = 0;
     /// Those of `count` entries from `first` on, `step` apart.
     virtual std::vector<std::int64_t> spread(std::int64_t first, std::int64_t step, std::int64_t count) = 0;
+    /// How many are worth looking at.
+    virtual FeatureSample sample() const { return feature_sample; }
 };
 
 /// Of an array of indices on the host.
