@@ -22,9 +22,24 @@ struct RootWords {
 };
 static_assert(sizeof(RootWords) == aggregate_words * sizeof(std::uint64_t));
 
+/// The neighbours of a row, in a list in which some places are empty.
+struct Neighbours {
+    const std::int32_t* columns;
+    const std::uint8_t* strong;  ///< null: all are neighbours that are not below 0
+    std::int32_t size;
+
+    /// -1: none there.
+    __device__ __forceinline__ std::int32_t operator[](std::int32_t i) const
+    {
+        return strong == nullptr || strong[i] == matrix::mark::strong ? columns[i] : -1;
+    }
+};
+
 /// Arrays begin with the device's first row.
 template <int Most>
 struct Part {
+    static constexpr std::int32_t too_many = -2;  ///< in the first slot of a row that has more neighbours than slots
+
     std::int64_t first_row = 0;
     std::int64_t rows = 0;
     Edges edges;  ///< by marks of symmetrise()
@@ -38,7 +53,19 @@ struct Part {
     std::int32_t* queue = nullptr;    ///< roots from the front, closed rows from the back
     std::uint8_t* state = nullptr;
     RootWords* words = nullptr;
+    std::int32_t* slots = nullptr;
+    int slots_each = 0;
 
+    __device__ __forceinline__ Neighbours neighbours(std::int64_t row) const
+    {
+        const std::int64_t i = from_first(row);
+        const std::int32_t* const own = slots + i * slots_each;
+        if (slots_each > 0 && *own != too_many) {
+            return {own, nullptr, slots_each};
+        }
+        const std::int64_t begin = edges.row_ptr[i];
+        return {edges.columns + begin, edges.strong + begin, static_cast<std::int32_t>(edges.row_ptr[i + 1] - begin)};
+    }
     /// An entry of one of its rows in an array of this one.
     template <class X>
     __device__ __forceinline__ X* at(X* array, std::int64_t row) const
@@ -70,7 +97,9 @@ struct Parts {
                        from.first,
                        from.queue,
                        from.state,
-                       reinterpret_cast<RootWords*>(from.words)};
+                       reinterpret_cast<RootWords*>(from.words),
+                       from.slots,
+                       from.slots_each};
         }
         own = part[own_number];
     }

@@ -27,6 +27,8 @@ struct AggregatePart {
     std::int32_t* queue = nullptr;
     std::uint8_t* state = nullptr;
     std::uint64_t* words = nullptr;
+    std::int32_t* slots = nullptr;  ///< slots_each for each row
+    int slots_each = 0;
 };
 
 /// Rows from `first_row` on that have no room yet. \param strong, number  as AggregatePart has them
@@ -49,16 +51,22 @@ AggregatePart aggregate_part(const CsrShard<T>& a, std::int64_t first_row, const
 inline constexpr int most_aggregate_parts = 16;
 inline constexpr int aggregate_words = 128 + 2 * most_aggregate_parts;
 
-/// What AggregatePart points to beside the matrix.
+/// Threads that look at a row together: a row of mean length takes them about one step.
+constexpr int lanes_of_rows(std::int64_t rows, std::int64_t nnz) { return nnz > 12 * rows ? 32 : 8; }
+
+/// What AggregatePart points to beside the matrix. Neighbours of rows are in slots, where there is room for that: what
+/// a row is next to is found by one load then, not by three that wait for each other.
 struct AggregateRoom {
     AggregateRoom() = default;
     AggregateRoom(Memory& memory, std::int64_t rows, std::int64_t nnz)
-        : alike(memory, static_cast<std::size_t>(nnz)),
+        : slots_each(rows * lanes_of_rows(rows, nnz) <= most_slots ? lanes_of_rows(rows, nnz) : 0),
+          alike(memory, static_cast<std::size_t>(nnz)),
           missing(memory, static_cast<std::size_t>(rows)),
           first(memory, static_cast<std::size_t>(rows)),
           queue(memory, static_cast<std::size_t>(rows)),
           state(memory, static_cast<std::size_t>(rows)),
-          words(memory, aggregate_words)
+          words(memory, aggregate_words),
+          slots(memory, static_cast<std::size_t>(rows * slots_each))
     {
     }
     void lend(AggregatePart& part) const
@@ -69,14 +77,19 @@ struct AggregateRoom {
         part.queue = queue.data();
         part.state = state.data();
         part.words = words.data();
+        part.slots = slots.data();
+        part.slots_each = slots_each;
     }
 
+    static constexpr std::int64_t most_slots = std::int64_t{1} << 27;  ///< 512 MB
+    int slots_each = 0;
     DeviceArray<std::uint8_t> alike;
     DeviceArray<std::int32_t> missing;
     DeviceArray<std::int32_t> first;
     DeviceArray<std::int32_t> queue;
     DeviceArray<std::uint8_t> state;
     DeviceArray<std::uint64_t> words;
+    DeviceArray<std::int32_t> slots;
 };
 
 /// The rows of a matrix, wherever they are, as one of the devices sees them.

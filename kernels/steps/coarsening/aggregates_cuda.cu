@@ -70,20 +70,47 @@ bool choose_roots(const Parts<Most>& all, const AggregateParts& parts, const Con
 {
     const AggregatePart& own = parts.part[parts.own];
     RMSP_CUDA_CHECK(cudaMemsetAsync(own.words, 0, sizeof(RootWords), stream_of(context)));
-    for_each(own.rows, context, [all] __device__(std::int64_t i) {
+    const auto begin = [all] __device__(std::int64_t i, int lane, int lanes) {
         const auto& here = all.own;
+        const unsigned first_bit = threadIdx.x % 32 - static_cast<unsigned>(lane);
+        const unsigned mask = (lanes == 32 ? ~0U : (1U << static_cast<unsigned>(lanes)) - 1) << first_bit;
+        std::int32_t* const slots = here.slots + i * here.slots_each;
         std::int32_t neighbours = 0;
-        auto least = static_cast<std::int32_t>(here.first_row + i);
-        here.edges.from(i, [&](std::int32_t other) {
-            ++neighbours;
-            least = other < least ? other : least;
-            return true;
-        });
-        here.state[i] = fine;
-        // A row without neighbours never comes.
-        here.missing[i] = neighbours == 0 ? -1 : neighbours + 1;
-        here.first[i] = neighbours == 0 ? -1 : least;
-    });
+        std::int32_t least = 0;
+        for (std::int64_t k = here.edges.row_ptr[i]; k < here.edges.row_ptr[i + 1]; k += lanes) {
+            const std::int64_t at = k + lane;
+            const bool is_edge = at < here.edges.row_ptr[i + 1] && here.is_strong(at);
+            const std::int32_t column = is_edge ? here.edges.columns[at] : -1;
+            const unsigned edges = __ballot_sync(mask, is_edge ? 1 : 0) >> first_bit;
+            const int slot = neighbours + __popc(edges & ((1U << static_cast<unsigned>(lane)) - 1));
+            if (is_edge && slot < here.slots_each) {
+                slots[slot] = column;
+            }
+            if (neighbours == 0 && edges != 0) {
+                least = __shfl_sync(mask, column, __ffs(static_cast<int>(edges)) - 1, lanes);
+            }
+            neighbours += __popc(edges);
+        }
+        for (std::int32_t slot = neighbours + lane; slot < here.slots_each; slot += lanes) {
+            slots[slot] = -1;
+        }
+        __syncwarp(mask);
+        if (lane == 0) {
+            if (neighbours > here.slots_each && here.slots_each > 0) {
+                slots[0] = Part<Most>::too_many;
+            }
+            here.state[i] = fine;
+            // A row without neighbours never comes.
+            here.missing[i] = neighbours == 0 ? -1 : neighbours + 1;
+            const auto row = static_cast<std::int32_t>(here.first_row + i);
+            here.first[i] = neighbours == 0 ? -1 : least < row ? least : row;
+        }
+    };
+    if (lanes_of_rows(own.rows, own.nnz) == 32) {
+        for_each_row_by<32>(own.rows, context, begin);
+    } else {
+        for_each_row_by<8>(own.rows, context, begin);
+    }
     meet(parts);
     for_each(own.rows, context, [all] __device__(std::int64_t i) {
         const std::int32_t first = all.own.first[i];

@@ -40,7 +40,8 @@ struct Order {
     {
         const Part<Most>& there = of(row);
         std::int32_t* const missing = there.at(there.missing, row);
-        return __ldcg(missing) >= 0 && (Most == 1 ? atomicExch(missing, -1) : atomicExch_system(missing, -1)) >= 0;
+        // A look first saves what goes over links; on one device it is one more wait for the memory.
+        return Most == 1 ? atomicExch(missing, -1) >= 0 : __ldcg(missing) >= 0 && atomicExch_system(missing, -1) >= 0;
     }
     /// `row` is the first that is open around one more. \param meeting  the next one
     __device__ __forceinline__ void allow(std::int32_t row, std::uint64_t meeting) const
@@ -190,18 +191,18 @@ __device__ void close_around(const Order<Most>& order, BlockList& list, unsigned
         if (i % Lanes == 0 && group.lane == 0) {
             *own.at(own.state, root) = coarse;
         }
-        for (std::int64_t k = own.begin(root) + static_cast<int>(i % Lanes); k < own.end(root); k += Lanes) {
-            if (!own.is_strong(k)) {
+        const Neighbours around = own.neighbours(root);
+        for (auto k = static_cast<std::int32_t>(i % Lanes); k < around.size; k += Lanes) {
+            const std::int32_t middle = around[k];
+            if (middle < 0) {
                 continue;
             }
-            const std::int32_t middle = own.edges.columns[k];
-            if (group.lane == 0) {
-                close_row(order, list, middle);
-            }
-            const Part<Most>& there = order.of(middle);
-            for (std::int64_t at = there.begin(middle) + group.lane; at < there.end(middle); at += Lanes) {
-                if (there.is_strong(at) && there.edges.columns[at] != root) {
-                    close_row(order, list, there.edges.columns[at]);
+            // The middle comes first, as if it were before its neighbours: so that no lane waits for it.
+            const Neighbours behind = order.of(middle).neighbours(middle);
+            for (std::int32_t at = group.lane - 1; at < behind.size; at += Lanes) {
+                const std::int32_t row = at < 0 ? middle : behind[at];
+                if (row >= 0 && row != root) {
+                    close_row(order, list, row);
                 }
             }
         }
@@ -225,19 +226,17 @@ template <int Lanes, int Most>
 __device__ std::int32_t next_open(const Order<Most>& order, const LaneGroup<Lanes>& group, std::int32_t row,
                                   std::int32_t last)
 {
-    constexpr std::int64_t few = 4 * Lanes;
+    constexpr std::int32_t few = 4 * Lanes;
     const Part<Most>& there = order.of(row);
-    const std::int64_t end = there.end(row);
-    std::int64_t at = there.begin(row);
-    if (end - at > few) {
-        at = there.edges.place(there.from_first(row), last + std::int64_t{1});
+    const Neighbours around = there.neighbours(row);
+    std::int32_t at = 0;
+    if (around.size > few) {
+        const std::int64_t of_row = there.from_first(row);
+        at = static_cast<std::int32_t>(there.edges.place(of_row, last + std::int64_t{1}) - there.edges.row_ptr[of_row]);
     }
     const std::int32_t itself = row > last && order.is_open(row) ? row : -1;
-    for (; at < end; at += Lanes) {
-        std::int32_t column = -1;
-        if (at + group.lane < end && there.is_strong(at + group.lane)) {
-            column = there.edges.columns[at + group.lane];
-        }
+    for (; at < around.size; at += Lanes) {
+        const std::int32_t column = at + group.lane < around.size ? around[at + group.lane] : -1;
         const unsigned lanes = group.ballot(column > last && order.is_open(column));
         if (lanes != 0) {
             const std::int32_t neighbour = group.of(lanes, column);
@@ -275,8 +274,8 @@ __device__ void advance_from(const Order<Most>& order, BlockList& list, unsigned
     const LaneGroup<Lanes> group;
     unsigned long long i = begin + group.number;
     std::int32_t row = -1;
-    std::int64_t k = 0;
-    std::int64_t behind = 0;
+    std::int32_t k = 0;
+    Neighbours around{};
     const auto note = [&](std::int32_t middle) {
         const Part<Most>& there = order.of(middle);
         if (__ldcg(there.at(there.first, middle)) == row) {
@@ -286,8 +285,8 @@ __device__ void advance_from(const Order<Most>& order, BlockList& list, unsigned
     while (true) {
         if (row < 0 && i < end) {
             row = order.closed(i);
-            k = own.begin(row);
-            behind = own.end(row);
+            k = 0;
+            around = own.neighbours(row);
             i += group.count;
             if (group.lane == 0) {
                 note(row);
@@ -295,11 +294,12 @@ __device__ void advance_from(const Order<Most>& order, BlockList& list, unsigned
         }
         const bool works = row >= 0;
         if (works) {
-            if (k + group.lane < behind && own.is_strong(k + group.lane)) {
-                note(own.edges.columns[k + group.lane]);
+            const std::int32_t middle = k + group.lane < around.size ? around[k + group.lane] : -1;
+            if (middle >= 0) {
+                note(middle);
             }
             k += Lanes;
-            row = k < behind ? row : -1;
+            row = k < around.size ? row : -1;
         }
         const bool any = __syncthreads_or(works ? 1 : 0) != 0;
         // A step lists at most a pair a thread, and one a group.
@@ -380,9 +380,9 @@ bool launch_roots(Parts<Most> all, const AggregateParts& parts, const Context& c
 {
     constexpr int most_rounds = 4096;
     const AggregatePart& own = parts.part[parts.own];
-    const bool wide = own.nnz > 12 * own.rows;  // so that a row of mean length takes about one step
-    const void* const kernel = wide ? reinterpret_cast<const void*>(roots_kernel<32, Most>)
-                                    : reinterpret_cast<const void*>(roots_kernel<8, Most>);
+    const void* const kernel = lanes_of_rows(own.rows, own.nnz) == 32
+                                   ? reinterpret_cast<const void*>(roots_kernel<32, Most>)
+                                   : reinterpret_cast<const void*>(roots_kernel<8, Most>);
     int device = 0;
     int cooperates = 0;
     int resident = 0;
