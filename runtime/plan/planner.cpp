@@ -257,9 +257,8 @@ std::pair<int, std::string> used_devices(const detail::RuntimeState& runtime, co
     if (options.devices > 0) {
         return {options.devices, options.devices < all ? "as asked for" : ""};
     }
-    // "shared:" is for trying what happens between many devices.
-    const bool all_get_a_part =
-        a.on_what_pays ? runtime.options.devices.starts_with("shared:") : runtime.options.devices != "auto";
+    const std::string& named = runtime.options.devices;  // "shared:" is for trying what happens between many
+    const bool all_get_a_part = a.on_what_pays ? named.starts_with("shared:") : named != "auto";
     if (a.coordinates || a.transposed || all_get_a_part || runtime.shared_memory() || all == 1) {
         return {all, ""};
     }
