@@ -58,7 +58,7 @@ inline constexpr int power_steps_again = 4;
 struct PowerStep {
     double product, last, before;
 
-    /// An entry of the next vector. \param product_of_v  of D^-1 A_F v \param before  not read in the first step
+    /// An entry of the next vector. \param product_of_v  of D^-1 A_F v \param before_v  not read in the first step
     constexpr double next(double product_of_v, double v, double before_v) const
     {
         return product * product_of_v + last * v + (before != 0 ? before * before_v : 0.0);
