@@ -51,7 +51,7 @@ CsrMatrix<T> smoothed_prolongator(const CsrView<T>& a, std::span<const std::uint
                                   HostVector<double>* vector = nullptr);
 inline constexpr double most_of_diagonal = 3;
 /// Steps of the power method from nowhere, and from where an earlier estimate came to.
-inline constexpr int power_steps = 7;
+inline constexpr int power_steps = 8;
 inline constexpr int power_steps_again = 4;
 
 /// What a step makes of two vectors, the last one v and the one before.

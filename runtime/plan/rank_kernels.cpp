@@ -29,7 +29,7 @@ std::uint64_t structure_of(const ShardPlan& shard, const CsrView<T>& a, kernels:
         hash = (hash ^ static_cast<std::uint64_t>(word)) * golden;
         hash ^= hash >> 32U;
     };
-    const std::int64_t samples = columns.sample().entries / 2;
+    const std::int64_t samples = columns.sample().entries / 2;  // each of row pointers and columns
     const auto step_of = [&](std::int64_t count) { return std::max<std::int64_t>(1, count / samples); };
     const std::int64_t row_step = step_of(shard.part.rows());
     for (std::int64_t i = 0; i < shard.part.rows(); i += row_step) {

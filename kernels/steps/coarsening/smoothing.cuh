@@ -163,8 +163,7 @@ __global__ void __launch_bounds__(threads, 4)
     double squares = 0;
     const auto finish = [&](std::int64_t row, double inverse, double own, double sum) {
         const double product = inverse != 0 ? own + inverse * sum : 0.0;
-        const double before = step.before != 0 ? step.before * w[a.first_row + row] : 0.0;
-        const double next = step.product * product + step.last * own + before;
+        const double next = step.next(product, own, step.before != 0 ? w[a.first_row + row] : 0.0);
         w[a.first_row + row] = next;
         squares += next * next;
     };
