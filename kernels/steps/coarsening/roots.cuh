@@ -14,7 +14,9 @@
 namespace rmsp::kernels::cuda::coarsening {
 
 constexpr int root_threads = 512;
-constexpr int root_blocks = 4;  // of a multiprocessor
+/// Blocks of a multiprocessor, where `lanes` threads look at a row. A round is a chain of loads that wait for each
+/// other: registers that are not spilled shorten it more than threads, but where rows are long.
+constexpr int root_blocks(int lanes) { return lanes == 32 ? 3 : 2; }
 
 /// Of a kernel, or of all devices' kernels together.
 template <int Most>
@@ -130,13 +132,15 @@ __device__ Met meet(const Order<Most>& order, std::uint64_t meeting)
     return told == given_up_meeting ? Met::gave_up : told % 2 != 0 ? Met::found : Met::nothing;
 }
 
-/// `Lanes` threads of a warp that do something together; of all threads of a grid there are `count` such groups.
+/// `Lanes` threads of a warp that do something together; of all threads of a grid there are `count` such groups. Groups
+/// of neighbouring numbers are in different blocks, so that a short list is work for all of them.
 template <int Lanes>
 struct LaneGroup {
     static constexpr int in_block = root_threads / Lanes;
 
     int lane = static_cast<int>(threadIdx.x) % Lanes;
-    unsigned long long number = (std::uint64_t{blockIdx.x} * root_threads + threadIdx.x) / Lanes;
+    int in_own_block = static_cast<int>(threadIdx.x) / Lanes;
+    unsigned long long number = static_cast<unsigned>(in_own_block) * std::uint64_t{gridDim.x} + blockIdx.x;
     unsigned long long count = std::uint64_t{gridDim.x} * in_block;
     unsigned first_bit = threadIdx.x % 32 / Lanes * Lanes;
     unsigned mask = (Lanes == 32 ? ~0U : (1U << (Lanes % 32)) - 1) << first_bit;
@@ -179,15 +183,18 @@ __device__ __forceinline__ void close_row(const Order<Most>& order, BlockList& l
     }
 }
 
-/// Closes what is around the roots [begin, end): `Lanes` groups a root, each of which takes some of its neighbours.
+/// Closes what is around the roots from `begin` on: `Lanes` groups a root, each of which takes some of its neighbours.
+/// Returns where the next roots will be.
 template <int Lanes, int Most>
-__device__ void close_around(const Order<Most>& order, BlockList& list, unsigned long long begin,
-                             unsigned long long end)
+__device__ unsigned long long close_around(const Order<Most>& order, BlockList& list, unsigned long long begin)
 {
     const Part<Most>& own = order.own();
     const LaneGroup<Lanes> group;
-    for (unsigned long long i = begin * Lanes + group.number; i < end * Lanes; i += group.count) {
-        const std::int32_t root = __ldcg(own.queue + i / Lanes);
+    unsigned long long i = begin * Lanes + group.number;
+    // What may not be a root is read together with how many there are.
+    std::int32_t root = i / Lanes < static_cast<unsigned long long>(own.rows) ? __ldcg(own.queue + i / Lanes) : 0;
+    const unsigned long long end = __ldcg(&own.words->roots);
+    while (i < end * Lanes) {
         if (i % Lanes == 0 && group.lane == 0) {
             *own.at(own.state, root) = coarse;
         }
@@ -206,19 +213,23 @@ __device__ void close_around(const Order<Most>& order, BlockList& list, unsigned
                 }
             }
         }
+        i += group.count;
+        root = i < end * Lanes ? __ldcg(own.queue + i / Lanes) : 0;
     }
+    // In the queue they are work for all blocks: which of them closed a row is no measure of how much they can do.
     __syncthreads();
     const int size = min(list.size, BlockList::room);
     if (threadIdx.x == 0 && size > 0) {
         list.place = order.add(&own.words->closed, static_cast<unsigned long long>(size));
     }
     __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < size; i += root_threads) {
-        order.set_closed(own, list.place + static_cast<unsigned>(i), list.pairs[i].row);
+    for (int k = static_cast<int>(threadIdx.x); k < size; k += root_threads) {
+        order.set_closed(own, list.place + static_cast<unsigned>(k), list.pairs[k].row);
     }
     if (threadIdx.x == 0) {
         list.size = 0;
     }
+    return end;
 }
 
 /// Of a row and its neighbours, the first after row `last` that is open; -1: none.
@@ -251,7 +262,7 @@ template <int Lanes, int Most>
 __device__ void advance_pairs(const Order<Most>& order, const BlockList& list, std::uint64_t meeting)
 {
     const LaneGroup<Lanes> group;
-    for (int i = static_cast<int>(threadIdx.x) / Lanes; i < list.size; i += LaneGroup<Lanes>::in_block) {
+    for (int i = group.in_own_block; i < list.size; i += LaneGroup<Lanes>::in_block) {
         const BlockList::Pair pair = list.pairs[i];
         const std::int32_t next = next_open(order, group, pair.middle, pair.row);
         if (group.lane == 0) {
@@ -264,39 +275,46 @@ __device__ void advance_pairs(const Order<Most>& order, const BlockList& list, s
     }
 }
 
-/// Where one of the closed rows [begin, end) was the first that is open, another one is now. Each group lists where,
-/// and all groups of a block share what is listed: of some rows there is much, of most nothing.
+/// Where one of the closed rows from `begin` on was the first that is open, another one is now. Each group lists where,
+/// and all groups of a block share what is listed: of some rows there is much, of most nothing. Returns where the next
+/// closed rows will be.
 template <int Lanes, int Most>
-__device__ void advance_from(const Order<Most>& order, BlockList& list, unsigned long long begin,
-                             unsigned long long end, std::uint64_t meeting)
+__device__ unsigned long long advance_closed(const Order<Most>& order, BlockList& list, unsigned long long begin,
+                                             std::uint64_t meeting)
 {
     const Part<Most>& own = order.own();
     const LaneGroup<Lanes> group;
     unsigned long long i = begin + group.number;
+    // As with the roots: a closed row, if there are so many.
+    std::int32_t next = i < static_cast<unsigned long long>(own.rows) ? order.closed(i) : -1;
+    const unsigned long long end = __ldcg(&own.words->closed);
     std::int32_t row = -1;
     std::int32_t k = 0;
     Neighbours around{};
-    const auto note = [&](std::int32_t middle) {
+    const auto first_around = [&](std::int32_t middle) {
         const Part<Most>& there = order.of(middle);
-        if (__ldcg(there.at(there.first, middle)) == row) {
-            list.pairs[atomicAdd(&list.size, 1)] = {middle, row};
-        }
+        return __ldcg(there.at(there.first, middle));
     };
+    const auto note = [&](std::int32_t middle) { list.pairs[atomicAdd(&list.size, 1)] = {middle, row}; };
     while (true) {
+        // Of a row that comes now, its own place is read beside its neighbours'.
+        std::int32_t around_itself = -1;
         if (row < 0 && i < end) {
-            row = order.closed(i);
+            row = next;
             k = 0;
             around = own.neighbours(row);
+            around_itself = group.lane == 0 ? first_around(row) : -1;
             i += group.count;
-            if (group.lane == 0) {
-                note(row);
-            }
+            next = i < end ? order.closed(i) : -1;
         }
         const bool works = row >= 0;
         if (works) {
             const std::int32_t middle = k + group.lane < around.size ? around[k + group.lane] : -1;
-            if (middle >= 0) {
+            if (middle >= 0 && first_around(middle) == row) {
                 note(middle);
+            }
+            if (around_itself == row) {
+                note(row);
             }
             k += Lanes;
             row = k < around.size ? row : -1;
@@ -314,7 +332,7 @@ __device__ void advance_from(const Order<Most>& order, BlockList& list, unsigned
             __syncthreads();
         }
         if (!any) {
-            return;
+            return end;
         }
     }
 }
@@ -323,7 +341,7 @@ __device__ void advance_from(const Order<Most>& order, BlockList& list, unsigned
 /// was the first that is open, another one is, which may make it a root. Ends when there are no more, or after
 /// `most_rounds`.
 template <int Lanes, int Most>
-__global__ void __launch_bounds__(root_threads, root_blocks)
+__global__ void __launch_bounds__(root_threads, root_blocks(Lanes))
     roots_kernel(const __grid_constant__ Parts<Most> all, const volatile std::uint64_t* given_up, std::uint64_t epoch,
                  int most_rounds)
 {
@@ -356,17 +374,13 @@ __global__ void __launch_bounds__(root_threads, root_blocks)
     std::uint64_t meeting = 0;
     Met met = Met::found;
     for (int round = 0; round < most_rounds && met == Met::found; ++round) {
-        const unsigned long long end = __ldcg(&own.words->roots);
-        close_around<Lanes>(order, list, begin, end);
-        if (all_meet(++meeting, end) == Met::gave_up) {
+        begin = close_around<Lanes>(order, list, begin);
+        if (all_meet(++meeting, begin) == Met::gave_up) {
             return;
         }
-        const unsigned long long closed_end = __ldcg(&own.words->closed);
         ++meeting;
-        advance_from<Lanes>(order, list, closed_begin, closed_end, meeting);
-        met = all_meet(meeting, end);
-        begin = end;
-        closed_begin = closed_end;
+        closed_begin = advance_closed<Lanes>(order, list, closed_begin, meeting);
+        met = all_meet(meeting, begin);
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         own.words->decided = begin;
@@ -380,9 +394,9 @@ bool launch_roots(Parts<Most> all, const AggregateParts& parts, const Context& c
 {
     constexpr int most_rounds = 4096;
     const AggregatePart& own = parts.part[parts.own];
-    const void* const kernel = lanes_of_rows(own.rows, own.nnz) == 32
-                                   ? reinterpret_cast<const void*>(roots_kernel<32, Most>)
-                                   : reinterpret_cast<const void*>(roots_kernel<8, Most>);
+    const int lanes = lanes_of_rows(own.rows, own.nnz);
+    const void* const kernel = lanes == 32 ? reinterpret_cast<const void*>(roots_kernel<32, Most>)
+                                           : reinterpret_cast<const void*>(roots_kernel<8, Most>);
     int device = 0;
     int cooperates = 0;
     int resident = 0;
@@ -393,9 +407,9 @@ bool launch_roots(Parts<Most> all, const AggregateParts& parts, const Context& c
     if (Most > 1 ? parts.total(can ? 0 : 1) != 0 : !can) {
         return false;
     }
-    const auto blocks = static_cast<unsigned>(
-        std::clamp<std::int64_t>(blocks_for(own.rows, root_threads / 8), 1,
-                                 std::int64_t{std::min(resident, root_blocks)} * std::max(context.compute_units, 1)));
+    const auto blocks = static_cast<unsigned>(std::clamp<std::int64_t>(
+        blocks_for(own.rows, root_threads / 8), 1,
+        std::int64_t{std::min(resident, root_blocks(lanes))} * std::max(context.compute_units, 1)));
     int rounds = most_rounds;
     const volatile std::uint64_t* given_up = parts.given_up;
     std::uint64_t epoch = parts.epoch;
