@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/subscript.hpp"
+#include "core/wide_vectors.hpp"
 
 namespace rmsp::matrix {
 namespace {
@@ -54,6 +55,82 @@ bool bring_pivot(double* a, std::int64_t n, std::int64_t k, double least, double
         }
     }
     return true;
+}
+
+inline bool solve_positive_definite_as(std::span<double> a, std::int64_t n, std::span<double> b)
+{
+    double* const l = a.data();
+    for (std::int64_t k = 0; k < n; ++k) {
+        const double least = least_pivot(l[k * n + k], n);
+        for (std::int64_t j = 0; j < k; ++j) {
+            for (std::int64_t i = k; i < n; ++i) {
+                l[k * n + i] -= l[j * n + i] * l[j * n + k];
+            }
+        }
+        if (!(l[k * n + k] > least) || !std::isfinite(l[k * n + k])) {
+            return false;
+        }
+        const double root = std::sqrt(l[k * n + k]);
+        for (std::int64_t i = k; i < n; ++i) {
+            l[k * n + i] /= root;
+        }
+        b[at(k)] /= root;
+        for (std::int64_t i = k + 1; i < n; ++i) {
+            b[at(i)] -= l[k * n + i] * b[at(k)];
+        }
+    }
+    for (std::int64_t k = n - 1; k >= 0; --k) {
+        for (std::int64_t i = k + 1; i < n; ++i) {
+            b[at(k)] -= l[k * n + i] * b[at(i)];
+        }
+        b[at(k)] /= l[k * n + k];
+    }
+    return true;
+}
+
+inline bool invert_as(std::span<double> a, std::int64_t n, std::span<double> inverse)
+{
+    double* const m = a.data();
+    double* const x = inverse.data();
+    const std::vector<double> least = least_pivots(m, n);
+    std::vector<double> factors;
+    std::fill_n(x, n * n, 0.0);
+    for (std::int64_t i = 0; i < n; ++i) {
+        x[i * n + i] = 1;
+    }
+    for (std::int64_t k = 0; k < n; ++k) {
+        if (!bring_pivot(m, n, k, least[at(k)], x, n)) {
+            return false;
+        }
+        // Columns before k are those of the identity by now. Column by column, so that entries lie side by side.
+        const double pivot = m[k * n + k];
+        factors.assign(m + k * n, m + (k + 1) * n);
+        factors[at(k)] = 0;
+        const auto eliminate = [&](double* column) {
+            const double entry = column[k] /= pivot;
+            if (entry != 0) {
+                for (std::int64_t i = 0; i < n; ++i) {
+                    column[i] -= factors[at(i)] * entry;
+                }
+            }
+        };
+        for (std::int64_t j = k; j < n; ++j) {
+            eliminate(m + j * n);
+        }
+        for (std::int64_t j = 0; j < n; ++j) {
+            eliminate(x + j * n);
+        }
+    }
+    return true;
+}
+
+RMSP_WIDE_BODY bool solve_positive_definite_wide(std::span<double> a, std::int64_t n, std::span<double> b)
+{
+    return solve_positive_definite_as(a, n, b);
+}
+RMSP_WIDE_BODY bool invert_wide(std::span<double> a, std::int64_t n, std::span<double> inverse)
+{
+    return invert_as(a, n, inverse);
 }
 
 }  // namespace
@@ -134,69 +211,12 @@ bool solve(std::span<double> a, std::int64_t n, std::span<double> b)
 
 bool solve_positive_definite(std::span<double> a, std::int64_t n, std::span<double> b)
 {
-    double* const l = a.data();
-    for (std::int64_t k = 0; k < n; ++k) {
-        const double least = least_pivot(l[k * n + k], n);
-        for (std::int64_t j = 0; j < k; ++j) {
-            for (std::int64_t i = k; i < n; ++i) {
-                l[k * n + i] -= l[j * n + i] * l[j * n + k];
-            }
-        }
-        if (!(l[k * n + k] > least) || !std::isfinite(l[k * n + k])) {
-            return false;
-        }
-        const double root = std::sqrt(l[k * n + k]);
-        for (std::int64_t i = k; i < n; ++i) {
-            l[k * n + i] /= root;
-        }
-        b[at(k)] /= root;
-        for (std::int64_t i = k + 1; i < n; ++i) {
-            b[at(i)] -= l[k * n + i] * b[at(k)];
-        }
-    }
-    for (std::int64_t k = n - 1; k >= 0; --k) {
-        for (std::int64_t i = k + 1; i < n; ++i) {
-            b[at(k)] -= l[k * n + i] * b[at(i)];
-        }
-        b[at(k)] /= l[k * n + k];
-    }
-    return true;
+    return core::has_wide_vectors() ? solve_positive_definite_wide(a, n, b) : solve_positive_definite_as(a, n, b);
 }
 
 bool invert(std::span<double> a, std::int64_t n, std::span<double> inverse)
 {
-    double* const m = a.data();
-    double* const x = inverse.data();
-    const std::vector<double> least = least_pivots(m, n);
-    std::vector<double> factors;
-    std::fill_n(x, n * n, 0.0);
-    for (std::int64_t i = 0; i < n; ++i) {
-        x[i * n + i] = 1;
-    }
-    for (std::int64_t k = 0; k < n; ++k) {
-        if (!bring_pivot(m, n, k, least[at(k)], x, n)) {
-            return false;
-        }
-        // Columns before k are those of the identity by now. Column by column, so that entries lie side by side.
-        const double pivot = m[k * n + k];
-        factors.assign(m + k * n, m + (k + 1) * n);
-        factors[at(k)] = 0;
-        const auto eliminate = [&](double* column) {
-            const double entry = column[k] /= pivot;
-            if (entry != 0) {
-                for (std::int64_t i = 0; i < n; ++i) {
-                    column[i] -= factors[at(i)] * entry;
-                }
-            }
-        };
-        for (std::int64_t j = k; j < n; ++j) {
-            eliminate(m + j * n);
-        }
-        for (std::int64_t j = 0; j < n; ++j) {
-            eliminate(x + j * n);
-        }
-    }
-    return true;
+    return core::has_wide_vectors() ? invert_wide(a, n, inverse) : invert_as(a, n, inverse);
 }
 
 }  // namespace rmsp::matrix

@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include <kernels/spmv/common/wide.hpp>
 #include <rmsp/host_vector.hpp>
+
+#include "core/wide_vectors.hpp"
 
 /// Sets of columns in the memory of one thread of the host, which are empty between rows.
 namespace rmsp::kernels::spgemm {

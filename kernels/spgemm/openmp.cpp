@@ -413,8 +413,8 @@ private:
 
     CsrShard<T> a_;
     CsrShard<T> b_;
-    bool keep_;                       ///< the columns of C, between prepare() and fill()
-    bool wide_ = has_wide_vectors();  ///< runs what is compiled for wider vectors
+    bool keep_;                             ///< the columns of C, between prepare() and fill()
+    bool wide_ = core::has_wide_vectors();  ///< runs what is compiled for wider vectors
     int threads_;
     DeviceArray<std::int64_t> row_ptr_;
     RowsOfProduct<T> rows_;

@@ -12,13 +12,13 @@
 namespace rmsp::engine {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::max();
 // Left to the driver, which takes memory for kernels and streams when they are first used.
 constexpr std::int64_t kept_free = std::int64_t{32} << 20;
 // Other processes give a GPU's memory back without telling.
 constexpr std::chrono::milliseconds look_again{50};
+// The driver takes 5 to 20 us to say what is free, and threads that ask it wait for each other.
+constexpr std::chrono::milliseconds lately{10};
 
 thread_local const Placing* innermost = nullptr;
 
@@ -46,9 +46,17 @@ MemoryLedger::MemoryLedger(std::vector<LedgerDevice> devices, std::int64_t limit
     }
 }
 
-std::int64_t MemoryLedger::available(const Account& account) const
+std::int64_t MemoryLedger::available(const Account& account, Look look) const
 {
-    const std::int64_t free = account.device.free_bytes();
+    const auto now = Clock::now();
+    if (look == Look::now || now - account.seen_at > lately) {
+        account.free_seen = account.device.free_bytes();
+        account.taken_then = account.taken;
+        account.seen_at = now;
+    }
+    const std::int64_t free = account.free_seen == 0
+                                  ? 0
+                                  : std::max<std::int64_t>(account.free_seen - (account.taken - account.taken_then), 1);
     std::int64_t left = free == 0 ? unknown : std::max<std::int64_t>(free - kept_free, 0);
     if (limit_ > 0) {
         left = std::min(left, limit_ - account.taken);
@@ -60,7 +68,8 @@ int MemoryLedger::lacking(std::span<const std::int64_t> bytes) const
 {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         // A device that has no part in it may be lost.
-        if (bytes[i] > 0 && bytes[i] > available(accounts_[i])) {
+        if (bytes[i] > 0 && bytes[i] > available(accounts_[i], Look::lately) / 2 &&
+            bytes[i] > available(accounts_[i], Look::now)) {
             return static_cast<int>(i);
         }
     }
@@ -70,7 +79,7 @@ int MemoryLedger::lacking(std::span<const std::int64_t> bytes) const
 std::string MemoryLedger::describe(const std::string& what, std::span<const std::int64_t> bytes, int device) const
 {
     const Account& account = accounts_[static_cast<std::size_t>(device)];
-    const std::int64_t left = available(account);
+    const std::int64_t left = available(account, Look::now);
     return fmt::format("{} needs {} bytes of {}, where {} are free{}{}", what, bytes[static_cast<std::size_t>(device)],
                        account.device.label, std::max<std::int64_t>(left, 0),
                        account.promised > 0 ? fmt::format(" and {} promised to others", account.promised) : "",
@@ -104,12 +113,14 @@ void MemoryLedger::promise(Reservation& to, const std::string& what, std::span<c
     if (closed_) {
         throw Error(ErrorCode::usage, "the rmsp::Runtime that this object belongs to has been destroyed, or drained");
     }
-    if (catch_up_ && lacking(bytes) >= 0) {
+    int device = lacking(bytes);
+    if (catch_up_ && device >= 0) {
         lock.unlock();
         catch_up_();
         lock.lock();
+        device = lacking(bytes);
     }
-    if (int device = lacking(bytes); device >= 0) {
+    if (device >= 0) {
         const bool waits = may_wait && options != nullptr && options->when_no_memory == WhenFull::wait;
         for (std::size_t i = 0; i < bytes.size(); ++i) {
             const std::int64_t whole = accounts_[i].device.memory_bytes;
@@ -225,7 +236,7 @@ void MemoryLedger::give_back(int device, std::int64_t bytes, Reservation* to) no
 std::int64_t MemoryLedger::room(int device) const
 {
     std::lock_guard lock(mutex_);
-    const std::int64_t left = available(accounts_[static_cast<std::size_t>(device)]);
+    const std::int64_t left = available(accounts_[static_cast<std::size_t>(device)], Look::lately);
     return left == unknown ? 0 : std::max<std::int64_t>(left, 1);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -81,14 +82,21 @@ public:
 
 private:
     friend class Reservation;
+    using Clock = std::chrono::steady_clock;
     struct Account {
         LedgerDevice device;
         std::int64_t taken = 0;
         std::int64_t peak = 0;      ///< the most that `taken` was
         std::int64_t promised = 0;  ///< and not taken yet
+        // The driver's last answer, with what was taken then.
+        mutable std::int64_t free_seen = 0;
+        mutable std::int64_t taken_then = 0;
+        mutable Clock::time_point seen_at{};
     };
-    /// room() of an account, under the lock; the most there can be where nothing is known.
-    std::int64_t available(const Account& account) const;
+    enum class Look : std::uint8_t { now, lately };
+    /// room() of an account, under the lock; the most there can be where nothing is known. What the driver said a
+    /// moment ago, less what was taken since, will do where others that use the device may take some at any time.
+    std::int64_t available(const Account& account, Look look) const;
     /// The first device that has too little; -1: none. Under the lock.
     int lacking(std::span<const std::int64_t> bytes) const;
     /// What is told of that device; under the lock.

@@ -3,8 +3,9 @@
 #include <vector>
 
 #include <kernels/spmv/common/csr_row.hpp>
-#include <kernels/spmv/common/wide.hpp>
 #include <kernels/spmv/spmv.hpp>
+
+#include "core/wide_vectors.hpp"
 
 namespace rmsp::kernels {
 namespace {
@@ -27,7 +28,7 @@ public:
         : shard_(shard),
           ranges_(std::max(context.threads, 1)),
           ahead_(fetches_ahead(shard.nnz * static_cast<std::int64_t>(sizeof(V) + sizeof(std::int32_t)) / ranges_)),
-          wide_(has_wide_vectors())
+          wide_(core::has_wide_vectors())
     {
         cuts_.resize(static_cast<std::size_t>(ranges_) + 1);
         shard_.row_ptr.visit([&](const auto* row_ptr) { cut(row_ptr); });

@@ -5,8 +5,9 @@
 #include <vector>
 
 #include <kernels/spmv/common/csr_row.hpp>
-#include <kernels/spmv/common/wide.hpp>
 #include <kernels/spmv/spmv.hpp>
+
+#include "core/wide_vectors.hpp"
 
 namespace rmsp::kernels {
 namespace {
@@ -45,7 +46,7 @@ public:
         : shard_(shard),
           ranges_(std::max(context.threads, 1)),
           ahead_(csr::fetches_ahead(shard.nnz * static_cast<std::int64_t>(sizeof(V)) / ranges_)),
-          wide_(has_wide_vectors()),
+          wide_(core::has_wide_vectors()),
           parts_(static_cast<std::size_t>(ranges_))
     {
         values_ = DeviceArray<V>(*context.memory, static_cast<std::size_t>(shard.nnz));

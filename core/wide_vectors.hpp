@@ -12,7 +12,7 @@
 #define RMSP_WIDE_BODY
 #endif
 
-namespace rmsp::kernels {
+namespace rmsp::core {
 
 inline bool has_wide_vectors()
 {
@@ -23,4 +23,4 @@ inline bool has_wide_vectors()
 #endif
 }
 
-}  // namespace rmsp::kernels
+}  // namespace rmsp::core
