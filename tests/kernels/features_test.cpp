@@ -343,6 +343,70 @@ TEST(SpmvFeatures, FindsDenseBlocks)
     }
 }
 
+/// Gives what is asked for and nothing beside it, as from another memory.
+class CopiedColumns final : public ColumnReader {
+public:
+    explicit CopiedColumns(IndexView columns) : all_(columns), columns_(columns) {}
+    IndexRange extent(const EntryRange& entries) override { return all_.extent(entries); }
+    std::vector<IndexView> ranges(std::span<const EntryRange> ranges) override
+    {
+        copies_.clear();
+        std::vector<IndexView> out;
+        for (const EntryRange& range : ranges) {
+            std::vector<std::int32_t>& copy = copies_.emplace_back();
+            for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
+                copy.push_back(static_cast<std::int32_t>(columns_[i]));
+            }
+            given += range.count;
+        }
+        std::transform(copies_.begin(), copies_.end(), std::back_inserter(out),
+                       [](const auto& copy) { return IndexView(copy.data()); });
+        return out;
+    }
+    std::vector<std::int64_t> spread(std::int64_t first, std::int64_t step, std::int64_t count) override
+    {
+        return all_.spread(first, step, count);
+    }
+
+    std::int64_t given = 0;
+
+private:
+    HostColumns all_;
+    IndexView columns_;
+    std::vector<std::vector<std::int32_t>> copies_;
+};
+
+TEST(SpmvFeatures, OfColumnsThatAreBroughtAreThoseOfAll)
+{
+    for (const char* const made : {"stencil7 30 30 30", "stencil27 20 20 20", "rmat 12 8", "ragged 20 20 20 4",
+                                   "random 5000 5000 6", "random 40 9 3", "banded 3000 40"}) {
+        SCOPED_TRACE(made);
+        const auto a = generate<double>(made);
+        const IndexView row_ptr(a.row_ptr.data());
+        const RowStatistics rows = row_statistics(a.rows, row_ptr);
+        HostColumns there(a.col_idx.view());
+        CopiedColumns brought(a.col_idx.view());
+        const Features f = spmv_features(rows, row_ptr, a.cols, a.cols, there, 8);
+        const Features g = spmv_features(rows, row_ptr, a.cols, a.cols, brought, 8);
+        EXPECT_EQ(g.code_bytes, f.code_bytes);
+        EXPECT_EQ(g.padding, f.padding);
+        EXPECT_EQ(g.block, f.block);
+        EXPECT_EQ(g.block_fill, f.block_fill);
+        EXPECT_EQ(g.narrow, f.narrow);
+        EXPECT_EQ(g.sectors, f.sectors);
+    }
+}
+
+TEST(SpmvFeatures, OfRegularRowsFewColumnsAreBrought)
+{
+    const auto a = generate<double>("stencil27 60 60 60");
+    const IndexView row_ptr(a.row_ptr.data());
+    CopiedColumns brought(a.col_idx.view());
+    spmv_features(row_statistics(a.rows, row_ptr), row_ptr, a.cols, a.cols, brought, 8, {}, sample_beside_devices);
+    // Of each of eight places 32 rows and 4,096 entries.
+    EXPECT_LE(brought.given, 8 * (32 * 27 + 4096));
+}
+
 TEST(SpmvFeatures, OfMatricesWithoutRowsOrEntries)
 {
     EXPECT_EQ(features(generate<double>("random 0 5 1")).rows.nnz, 0);

@@ -90,28 +90,41 @@ std::vector<std::int64_t> diagonals_of(const R& rows, std::int64_t first, std::i
     return diagonals;
 }
 
+/// Of rows that are as long as `length` says, how many entries of a row count.
+std::int64_t counted(std::int64_t length) { return std::min<std::int64_t>(length, slice_policy.longest_row); }
+
+std::int64_t lanes_of(std::int64_t first, std::int64_t end) { return std::min<std::int64_t>(end - first, slice_rows); }
+
+template <class Length>
+SliceCost measured(const Length& length, std::int64_t lanes)
+{
+    SliceCost cost;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        cost.entries += length(lane);
+        cost.stored = std::max(cost.stored, length(lane) * lanes);
+    }
+    return cost;
+}
+
+/// Whether rows of which a slice is as that one are sorted by length.
+bool are_sorted(const SliceCost& cost)
+{
+    return cost.stored * 100 > cost.entries * (100 + slice_policy.sorted_padding);
+}
+
 /// One slice of the rows [first, end), which are sorted by length where the kernel would sort them; the median one
-/// then.
+/// then, else the first.
 template <class R>
 SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int value_bytes, const ValueAt& value_at)
 {
-    const auto length = [&](std::int64_t row) {
-        return std::min<std::int64_t>(rows.length(row), slice_policy.longest_row);
-    };
+    const auto length = [&](std::int64_t row) { return counted(rows.length(row)); };
     std::vector<std::int64_t> order(static_cast<std::size_t>(end - first));
     std::iota(order.begin(), order.end(), first);
-    const std::int64_t lanes = std::min<std::int64_t>(end - first, slice_rows);
-    const auto measure = [&](const std::int64_t* slice) {
-        SliceCost cost;
-        for (std::int64_t lane = 0; lane < lanes; ++lane) {
-            cost.entries += length(slice[lane]);
-            cost.stored = std::max(cost.stored, length(slice[lane]) * lanes);
-        }
-        return cost;
-    };
+    const std::int64_t lanes = lanes_of(first, end);
     const std::int64_t* slice = order.data();
-    SliceCost cost = measure(slice);
-    const bool sorted = cost.stored * 100 > cost.entries * (100 + slice_policy.sorted_padding);
+    const auto measure = [&] { return measured([&](std::int64_t lane) { return length(slice[lane]); }, lanes); };
+    SliceCost cost = measure();
+    const bool sorted = are_sorted(cost);
     if (sorted) {
         // By counting: there are far more rows than lengths.
         std::array<std::int32_t, slice_policy.longest_row + 2> place{};
@@ -123,7 +136,7 @@ SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int va
             order[static_cast<std::size_t>(place[static_cast<std::size_t>(length(row))]++)] = row;
         }
         slice += (end - first - lanes) / 2;
-        cost = measure(slice);
+        cost = measure();
     }
     SliceColumns columns;
     for (std::int64_t k = 0; k < cost.stored / lanes; ++k) {
@@ -227,6 +240,8 @@ void compare_values(Features& f, const ValueAt& value_at, std::int64_t first, in
 }
 
 constexpr std::size_t shapes = std::size(block_shapes);
+/// Rows at the begin of a run in which blocks are looked for.
+constexpr std::int64_t most_block_rows = 12;
 
 /// What one run of rows shows.
 struct RunSample {
@@ -288,7 +303,7 @@ RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, 
     std::vector<std::int64_t> scratch;
     for (std::size_t s = 0; s < shapes; ++s) {
         const BlockShape& shape = block_shapes[s];
-        for (std::int64_t first = at; first + shape.rows <= std::min(end, at + 12); first += shape.rows) {
+        for (std::int64_t first = at; first + shape.rows <= std::min(end, at + most_block_rows); first += shape.rows) {
             const auto entries = static_cast<std::int64_t>(rows.end(first + shape.rows - 1) - rows.begin(first));
             if (entries <= longest_looked_at) {
                 sample.blocks[s] += blocks_of(rows, first, shape, scratch);
@@ -305,7 +320,7 @@ struct Looks {
         std::int64_t at, end;  ///< rows
     };
     std::vector<Run> runs;
-    std::vector<EntryRange> ranges;  ///< of each run, and of each stretch
+    std::vector<EntryRange> ranges;  ///< of each run, as far as its columns are looked at, and of each stretch
 };
 
 template <class P>
@@ -318,8 +333,17 @@ Looks looks(const Features& f, const P* row_ptr, const FeatureSample& sample)
         const std::int64_t at = (n - 1) * run / runs / 96 * 96;  // where slices and blocks of 2 and 3 begin
         const std::int64_t end = std::min(n, at + sort_rows);
         out.runs.push_back({at, end});
+        // Where rows are not sorted it is the first slice, in which the blocks are, too.
+        const std::int64_t lanes = lanes_of(at, end);
+        static_assert(most_block_rows <= slice_rows);
+        const SliceCost slice = measured(
+            [&](std::int64_t lane) {
+                return counted(static_cast<std::int64_t>(row_ptr[at + lane + 1] - row_ptr[at + lane]));
+            },
+            lanes);
         const auto first = static_cast<std::int64_t>(row_ptr[at]);
-        out.ranges.push_back({first, static_cast<std::int64_t>(row_ptr[end]) - first});
+        const std::int64_t behind = are_sorted(slice) ? end : at + lanes;
+        out.ranges.push_back({first, static_cast<std::int64_t>(row_ptr[behind]) - first});
     }
     // At equal distances among the entries, not the rows: the few long rows of a graph have most of its entries.
     const std::int64_t count = std::min(f.rows.nnz, stretch_entries);
