@@ -14,9 +14,9 @@
 namespace rmsp::kernels::cuda::coarsening {
 
 constexpr int root_threads = 512;
-/// Blocks of a multiprocessor, where `lanes` threads look at a row. A round is a chain of loads that wait for each
-/// other: registers that are not spilled shorten it more than threads, but where rows are long.
-constexpr int root_blocks(int lanes) { return lanes == 32 ? 3 : 2; }
+/// Blocks of a multiprocessor, where `lanes` threads look at a row. Of short rows a round is a chain of loads that wait
+/// for each other: registers that are not spilled shorten it more than threads.
+constexpr int root_blocks(int lanes) { return lanes == 32 ? 4 : 2; }
 
 /// Of a kernel, or of all devices' kernels together.
 template <int Most>
