@@ -147,6 +147,38 @@ TEST(MemoryLedger, WhatIsTakenComesFromThePromise)
     EXPECT_EQ(it.ledger->room(0), 100);
 }
 
+TEST(MemoryLedger, AsksTheDriverAgainWhereMuchIsWanted)
+{
+    constexpr std::int64_t mib = std::int64_t{1} << 20;
+    std::int64_t free = 1000 * mib;
+    int asked = 0;
+    MemoryLedger ledger({{"cuda:0", 1000 * mib,
+                          [&] {
+                              ++asked;
+                              return free;
+                          }}},
+                        0);
+    const auto admit = [&](std::int64_t bytes) {
+        return ledger.admit("the matrix", std::vector<std::int64_t>{bytes}, false, nullptr);
+    };
+    constexpr int requests = 1000;
+    for (int i = 0; i < requests; ++i) {
+        admit(mib);
+    }
+    EXPECT_GE(asked, 1);
+    EXPECT_LT(asked, requests / 2);
+    // Another process has taken most of it, a moment ago: what is wanted is no longer there, whatever was said then.
+    free = 400 * mib;
+    EXPECT_THROW(admit(600 * mib), Error);
+    EXPECT_EQ(ledger.room(0), 368 * mib);
+    // What the ledger itself knows of counts at once.
+    ledger.take(0, 300 * mib, nullptr);
+    free = 100 * mib;
+    EXPECT_THROW(admit(80 * mib), Error);
+    const auto kept = admit(60 * mib);
+    EXPECT_THROW(admit(10 * mib), Error);
+}
+
 TEST(MemoryLedger, ServesThoseWhoWaitByPriority)
 {
     Ledger it(1, 100);
