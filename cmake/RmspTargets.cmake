@@ -190,3 +190,10 @@ function(rmsp_fill library)
         $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX)
 endfunction()
+
+# The bits of a source's results do not depend on the vectors that it was compiled for, some of which have fused
+# multiply-adds.
+function(rmsp_without_fused_additions source)
+    set_source_files_properties("${source}" PROPERTIES
+        COMPILE_OPTIONS $<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang,AppleClang>:-ffp-contract=off>)
+endfunction()

@@ -57,7 +57,7 @@ bool bring_pivot(double* a, std::int64_t n, std::int64_t k, double least, double
     return true;
 }
 
-inline bool solve_positive_definite_as(std::span<double> a, std::int64_t n, std::span<double> b)
+bool solve_positive_definite_body(std::span<double> a, std::int64_t n, std::span<double> b)
 {
     double* const l = a.data();
     for (std::int64_t k = 0; k < n; ++k) {
@@ -88,7 +88,7 @@ inline bool solve_positive_definite_as(std::span<double> a, std::int64_t n, std:
     return true;
 }
 
-inline bool invert_as(std::span<double> a, std::int64_t n, std::span<double> inverse)
+bool invert_body(std::span<double> a, std::int64_t n, std::span<double> inverse)
 {
     double* const m = a.data();
     double* const x = inverse.data();
@@ -126,11 +126,11 @@ inline bool invert_as(std::span<double> a, std::int64_t n, std::span<double> inv
 
 RMSP_WIDE_BODY bool solve_positive_definite_wide(std::span<double> a, std::int64_t n, std::span<double> b)
 {
-    return solve_positive_definite_as(a, n, b);
+    return solve_positive_definite_body(a, n, b);
 }
 RMSP_WIDE_BODY bool invert_wide(std::span<double> a, std::int64_t n, std::span<double> inverse)
 {
-    return invert_as(a, n, inverse);
+    return invert_body(a, n, inverse);
 }
 
 }  // namespace
@@ -211,12 +211,12 @@ bool solve(std::span<double> a, std::int64_t n, std::span<double> b)
 
 bool solve_positive_definite(std::span<double> a, std::int64_t n, std::span<double> b)
 {
-    return core::has_wide_vectors() ? solve_positive_definite_wide(a, n, b) : solve_positive_definite_as(a, n, b);
+    return core::has_wide_vectors() ? solve_positive_definite_wide(a, n, b) : solve_positive_definite_body(a, n, b);
 }
 
 bool invert(std::span<double> a, std::int64_t n, std::span<double> inverse)
 {
-    return core::has_wide_vectors() ? invert_wide(a, n, inverse) : invert_as(a, n, inverse);
+    return core::has_wide_vectors() ? invert_wide(a, n, inverse) : invert_body(a, n, inverse);
 }
 
 }  // namespace rmsp::matrix

@@ -66,8 +66,11 @@ void* Device::counted(std::size_t bytes, const Obtain& obtain)
     ledger_->take(number_, static_cast<std::int64_t>(bytes), draws_from_);
     try {
         require_granted(Request::memory, info_, bytes);
-        return obtain();
+        void* const p = obtain();
+        ledger_->obtained(number_, static_cast<std::int64_t>(bytes));
+        return p;
     } catch (...) {
+        ledger_->obtained(number_, static_cast<std::int64_t>(bytes));
         count_as_free(bytes);
         throw;
     }

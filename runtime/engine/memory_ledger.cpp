@@ -17,8 +17,8 @@ constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kept_free = std::int64_t{32} << 20;
 // Other processes give a GPU's memory back without telling.
 constexpr std::chrono::milliseconds look_again{50};
-// The driver takes 5 to 20 us to say what is free, and threads that ask it wait for each other.
-constexpr std::chrono::milliseconds lately{10};
+// The driver takes some microseconds to say what is free, and threads that ask it wait for each other.
+constexpr std::chrono::milliseconds sure_for{10};
 
 thread_local const Placing* innermost = nullptr;
 
@@ -46,17 +46,9 @@ MemoryLedger::MemoryLedger(std::vector<LedgerDevice> devices, std::int64_t limit
     }
 }
 
-std::int64_t MemoryLedger::available(const Account& account, Look look) const
+std::int64_t MemoryLedger::available(const Account& account) const
 {
-    const auto now = Clock::now();
-    if (look == Look::now || now - account.seen_at > lately) {
-        account.free_seen = account.device.free_bytes();
-        account.taken_then = account.taken;
-        account.seen_at = now;
-    }
-    const std::int64_t free = account.free_seen == 0
-                                  ? 0
-                                  : std::max<std::int64_t>(account.free_seen - (account.taken - account.taken_then), 1);
+    const std::int64_t free = account.device.free_bytes();
     std::int64_t left = free == 0 ? unknown : std::max<std::int64_t>(free - kept_free, 0);
     if (limit_ > 0) {
         left = std::min(left, limit_ - account.taken);
@@ -64,12 +56,19 @@ std::int64_t MemoryLedger::available(const Account& account, Look look) const
     return left == unknown ? left : left - account.promised;
 }
 
-int MemoryLedger::lacking(std::span<const std::int64_t> bytes) const
+int MemoryLedger::lacking(std::span<const std::int64_t> bytes)
 {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
+        Account& account = accounts_[i];
+        const auto now = Clock::now();
         // A device that has no part in it may be lost.
-        if (bytes[i] > 0 && bytes[i] > available(accounts_[i], Look::lately) / 2 &&
-            bytes[i] > available(accounts_[i], Look::now)) {
+        if (bytes[i] <= 0 || (bytes[i] <= account.sure && now - account.looked_at <= sure_for)) {
+            continue;
+        }
+        const std::int64_t left = available(account);
+        account.sure = left == unknown ? 0 : (left - account.obtaining) / 2;
+        account.looked_at = now;
+        if (bytes[i] > left) {
             return static_cast<int>(i);
         }
     }
@@ -79,7 +78,7 @@ int MemoryLedger::lacking(std::span<const std::int64_t> bytes) const
 std::string MemoryLedger::describe(const std::string& what, std::span<const std::int64_t> bytes, int device) const
 {
     const Account& account = accounts_[static_cast<std::size_t>(device)];
-    const std::int64_t left = available(account, Look::now);
+    const std::int64_t left = available(account);
     return fmt::format("{} needs {} bytes of {}, where {} are free{}{}", what, bytes[static_cast<std::size_t>(device)],
                        account.device.label, std::max<std::int64_t>(left, 0),
                        account.promised > 0 ? fmt::format(" and {} promised to others", account.promised) : "",
@@ -143,6 +142,7 @@ void MemoryLedger::promise(Reservation& to, const std::string& what, std::span<c
         part.taken = std::max<std::int64_t>(0, std::min(part.taken, part.bytes));
         part.bytes += bytes[i];
         accounts_[i].promised += part.left();
+        accounts_[i].sure -= bytes[i];
     }
 }
 
@@ -217,6 +217,14 @@ void MemoryLedger::take(int device, std::int64_t bytes, Reservation* from)
         }
     }
     set_taken(account, part, bytes);
+    account.obtaining += bytes;
+    account.sure -= bytes;
+}
+
+void MemoryLedger::obtained(int device, std::int64_t bytes) noexcept
+{
+    std::lock_guard lock(mutex_);
+    accounts_[static_cast<std::size_t>(device)].obtaining -= bytes;
 }
 
 void MemoryLedger::give_back(int device, std::int64_t bytes, Reservation* to) noexcept
@@ -236,7 +244,7 @@ void MemoryLedger::give_back(int device, std::int64_t bytes, Reservation* to) no
 std::int64_t MemoryLedger::room(int device) const
 {
     std::lock_guard lock(mutex_);
-    const std::int64_t left = available(accounts_[static_cast<std::size_t>(device)], Look::lately);
+    const std::int64_t left = available(accounts_[static_cast<std::size_t>(device)]);
     return left == unknown ? 0 : std::max<std::int64_t>(left, 1);
 }
 

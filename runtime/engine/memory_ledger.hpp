@@ -75,6 +75,8 @@ public:
     /// Before a device's memory is taken: of what `from` was promised, if it is not null, then of what is free.
     /// \throws Error(out_of_memory) if that is over the limit, or promised to others
     void take(int device, std::int64_t bytes, Reservation* from);
+    /// What was taken is there, or was refused: what the driver says is free is so without it.
+    void obtained(int device, std::int64_t bytes) noexcept;
     /// It was not taken after all, or is free again.
     void give_back(int device, std::int64_t bytes, Reservation* to) noexcept;
     /// Bytes that one may take who was promised none; 0: not known.
@@ -86,19 +88,17 @@ private:
     struct Account {
         LedgerDevice device;
         std::int64_t taken = 0;
-        std::int64_t peak = 0;      ///< the most that `taken` was
-        std::int64_t promised = 0;  ///< and not taken yet
-        // The driver's last answer, with what was taken then.
-        mutable std::int64_t free_seen = 0;
-        mutable std::int64_t taken_then = 0;
-        mutable Clock::time_point seen_at{};
+        std::int64_t peak = 0;       ///< the most that `taken` was
+        std::int64_t promised = 0;   ///< and not taken yet
+        std::int64_t obtaining = 0;  ///< taken, but the driver may not have been asked for it yet
+        std::int64_t sure = 0;       ///< half of what was left, less all that was promised or taken since
+        Clock::time_point looked_at{};
     };
-    enum class Look : std::uint8_t { now, lately };
-    /// room() of an account, under the lock; the most there can be where nothing is known. What the driver said a
-    /// moment ago, less what was taken since, will do where others that use the device may take some at any time.
-    std::int64_t available(const Account& account, Look look) const;
-    /// The first device that has too little; -1: none. Under the lock.
-    int lacking(std::span<const std::int64_t> bytes) const;
+    /// room() of an account, under the lock; the most there can be where nothing is known.
+    std::int64_t available(const Account& account) const;
+    /// The first device that has too little; -1: none. Under the lock. Does not ask the driver where what it said a
+    /// moment ago will do: others that use the device may take some at any time.
+    int lacking(std::span<const std::int64_t> bytes);
     /// What is told of that device; under the lock.
     std::string describe(const std::string& what, std::span<const std::int64_t> bytes, int device) const;
     void promise(Reservation& to, const std::string& what, std::span<const std::int64_t> bytes, bool may_wait,

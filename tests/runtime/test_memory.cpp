@@ -179,6 +179,23 @@ TEST(MemoryLedger, AsksTheDriverAgainWhereMuchIsWanted)
     EXPECT_THROW(admit(10 * mib), Error);
 }
 
+TEST(MemoryLedger, CountsWhatTheDriverHasNotGivenYet)
+{
+    constexpr std::int64_t mib = std::int64_t{1} << 20;
+    std::int64_t free = 1000 * mib;
+    MemoryLedger ledger({{"cuda:0", 1000 * mib, [&] { return free; }}}, 0);
+    const auto admit = [&](std::int64_t bytes) {
+        return ledger.admit("the matrix", std::vector<std::int64_t>{bytes}, false, nullptr);
+    };
+    ledger.take(0, 900 * mib, nullptr);
+    const auto one = admit(20 * mib);  // the driver still says that all is free
+    free = 100 * mib;
+    ledger.obtained(0, 900 * mib);
+    EXPECT_THROW(admit(60 * mib), Error);
+    const auto other = admit(40 * mib);
+    EXPECT_THROW(admit(10 * mib), Error);
+}
+
 TEST(MemoryLedger, ServesThoseWhoWaitByPriority)
 {
     Ledger it(1, 100);
