@@ -36,8 +36,8 @@ std::vector<double> least_pivots(const double* a, std::int64_t n)
     return least;
 }
 
-/// Brings the row with the largest entry of column k, from row k on, to row k of both. False if that is too small.
-bool bring_pivot(double* a, std::int64_t n, std::int64_t k, double least, double* b, std::int64_t b_cols)
+/// Brings the row with the largest entry of column k, from row k on, to row k, also of b. False if that is too small.
+bool bring_pivot(double* a, std::int64_t n, std::int64_t k, double least, double* b)
 {
     std::int64_t pivot = k;
     for (std::int64_t i = k + 1; i < n; ++i) {
@@ -50,9 +50,7 @@ bool bring_pivot(double* a, std::int64_t n, std::int64_t k, double least, double
         for (std::int64_t j = 0; j < n; ++j) {
             std::swap(a[j * n + k], a[j * n + pivot]);
         }
-        for (std::int64_t j = 0; j < b_cols; ++j) {
-            std::swap(b[j * n + k], b[j * n + pivot]);
-        }
+        std::swap(b[k], b[pivot]);
     }
     return true;
 }
@@ -88,37 +86,127 @@ bool solve_positive_definite_body(std::span<double> a, std::int64_t n, std::span
     return true;
 }
 
+/// Pivots of neighbouring columns, which are applied to another column together, while it is in the nearest cache.
+class PivotPanel {
+public:
+    static constexpr std::int64_t most = 4;
+
+    PivotPanel(double* a, std::int64_t n) : a_(a), n_(n) {}
+
+    /// Finds those of `count` columns from `first` on, whose pivots have to exceed `least`. False if one does not.
+    bool find(std::int64_t first, std::int64_t count, const std::vector<double>& least)
+    {
+        first_ = first;
+        count_ = 0;
+        while (count_ < count) {
+            const std::int64_t k = first + count_;
+            double* const column = a_ + k * n_;
+            apply(column);
+            std::int64_t row = k;
+            for (std::int64_t i = k + 1; i < n_; ++i) {
+                row = std::fabs(column[i]) > std::fabs(column[row]) ? i : row;
+            }
+            if (!(std::fabs(column[row]) > least[at(k)])) {
+                return false;
+            }
+            // Rows change places before anything is eliminated, also in what is eliminated with.
+            std::swap(column[k], column[row]);
+            for (std::int64_t before = 0; before < count_; ++before) {
+                std::swap(factors_[before][at(k)], factors_[before][at(row)]);
+            }
+            row_[count_] = row;
+            value_[count_] = column[k];
+            factors_[count_].assign(column, column + n_);
+            factors_[count_][at(k)] = 0;
+            ++count_;
+        }
+        return true;
+    }
+
+    /// Gauss and Jordan's elimination, pivot by pivot, of a column of A or of what becomes its inverse.
+    void apply(double* column) const
+    {
+        for (std::int64_t p = 0; p < count_; ++p) {
+            std::swap(column[first_ + p], column[row_[p]]);
+        }
+        if (count_ == most && apply_all(column)) {
+            return;
+        }
+        for (std::int64_t p = 0; p < count_; ++p) {
+            const double entry = column[first_ + p] /= value_[p];
+            if (entry != 0) {
+                const double* const factors = factors_[p].data();
+                for (std::int64_t i = 0; i < n_; ++i) {
+                    column[i] -= factors[i] * entry;
+                }
+            }
+        }
+    }
+
+private:
+    /// All in one pass, in the same bits. False, and nothing done, where that is not what is to be done.
+    bool apply_all(double* column) const
+    {
+        static_assert(most == 4);
+        double own[most];  // what becomes of the rows of the pivots
+        double entry[most];
+        for (std::int64_t p = 0; p < most; ++p) {
+            own[p] = column[first_ + p];
+            for (std::int64_t q = 0; q < p; ++q) {
+                own[p] -= factors_[q][at(first_ + p)] * entry[q];
+            }
+            own[p] /= value_[p];
+            entry[p] = own[p];
+            if (entry[p] == 0) {
+                return false;
+            }
+        }
+        for (std::int64_t p = 0; p < most; ++p) {
+            for (std::int64_t q = p; q < most; ++q) {
+                own[p] -= factors_[q][at(first_ + p)] * entry[q];
+            }
+        }
+        const double* const f0 = factors_[0].data();
+        const double* const f1 = factors_[1].data();
+        const double* const f2 = factors_[2].data();
+        const double* const f3 = factors_[3].data();
+        for (std::int64_t i = 0; i < n_; ++i) {
+            column[i] = (((column[i] - f0[i] * entry[0]) - f1[i] * entry[1]) - f2[i] * entry[2]) - f3[i] * entry[3];
+        }
+        std::copy_n(own, most, column + first_);
+        return true;
+    }
+
+    double* a_;
+    std::int64_t n_;
+    std::int64_t first_ = 0;
+    std::int64_t count_ = 0;
+    std::int64_t row_[most] = {};  ///< where each pivot was
+    double value_[most] = {};
+    std::vector<double> factors_[most];  ///< of its row, for each other
+};
+
 bool invert_body(std::span<double> a, std::int64_t n, std::span<double> inverse)
 {
     double* const m = a.data();
     double* const x = inverse.data();
     const std::vector<double> least = least_pivots(m, n);
-    std::vector<double> factors;
     std::fill_n(x, n * n, 0.0);
     for (std::int64_t i = 0; i < n; ++i) {
         x[i * n + i] = 1;
     }
-    for (std::int64_t k = 0; k < n; ++k) {
-        if (!bring_pivot(m, n, k, least[at(k)], x, n)) {
+    PivotPanel panel(m, n);
+    for (std::int64_t k = 0; k < n; k += PivotPanel::most) {
+        const std::int64_t end = std::min(n, k + PivotPanel::most);
+        if (!panel.find(k, end - k, least)) {
             return false;
         }
-        // Columns before k are those of the identity by now. Column by column, so that entries lie side by side.
-        const double pivot = m[k * n + k];
-        factors.assign(m + k * n, m + (k + 1) * n);
-        factors[at(k)] = 0;
-        const auto eliminate = [&](double* column) {
-            const double entry = column[k] /= pivot;
-            if (entry != 0) {
-                for (std::int64_t i = 0; i < n; ++i) {
-                    column[i] -= factors[at(i)] * entry;
-                }
-            }
-        };
-        for (std::int64_t j = k; j < n; ++j) {
-            eliminate(m + j * n);
+        // Columns before are those of the identity by now. Column by column, so that entries lie side by side.
+        for (std::int64_t j = end; j < n; ++j) {
+            panel.apply(m + j * n);
         }
         for (std::int64_t j = 0; j < n; ++j) {
-            eliminate(x + j * n);
+            panel.apply(x + j * n);
         }
     }
     return true;
@@ -187,7 +275,7 @@ bool solve(std::span<double> a, std::int64_t n, std::span<double> b)
     double* const m = a.data();
     const std::vector<double> least = least_pivots(m, n);
     for (std::int64_t k = 0; k < n; ++k) {
-        if (!bring_pivot(m, n, k, least[at(k)], b.data(), 1)) {
+        if (!bring_pivot(m, n, k, least[at(k)], b.data())) {
             return false;
         }
         for (std::int64_t i = k + 1; i < n; ++i) {

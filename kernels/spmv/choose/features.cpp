@@ -54,15 +54,15 @@ ValueTraits value_traits(const ValueAt& value_at, const IndexOf& index_of, std::
     for (std::int64_t k = 0; k < width; ++k) {
         std::optional<std::uint64_t> common;
         for (std::int64_t lane = 0; lane < lanes; ++lane) {
-            const std::int64_t i = index_of(lane, k);
-            if (i < 0) {
-                continue;
+            if (const std::int64_t i = index_of(lane, k); i >= 0) {
+                const double value = value_at(i);
+                traits.floats = traits.floats && is_float(value);
+                traits.uniform = traits.uniform && common.value_or(bits_of(value)) == bits_of(value);
+                common = bits_of(value);
+                if (distinct.size() <= most_table_entries) {
+                    distinct.insert(*common);
+                }
             }
-            const double value = value_at(i);
-            traits.floats = traits.floats && is_float(value);
-            traits.uniform = traits.uniform && common.value_or(bits_of(value)) == bits_of(value);
-            common = bits_of(value);
-            distinct.insert(*common);
         }
     }
     traits.distinct = static_cast<int>(distinct.size());
