@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
@@ -410,10 +411,24 @@ __global__ void __launch_bounds__(analysis_threads)
     }
 }
 
-/// Rows of more entries than this on average get a warp each, others 8 threads. Words are few only if a row's columns
-/// are looked at side by side.
+/// Rows of more entries than this on average get a warp each, others 8 threads, very short ones 4. Words are few only
+/// if a row's columns are looked at side by side.
 constexpr double mean_for_a_warp = 64;
 constexpr double mean_for_a_warp_of_b = 16;
+constexpr double mean_for_4_threads = 4;
+
+/// f(std::integral_constant<int, threads a row>).
+template <class F>
+void by_lanes(double mean, double for_a_warp, const F& f)
+{
+    if (mean > for_a_warp) {
+        f(std::integral_constant<int, 32>());
+    } else if (mean > mean_for_4_threads) {
+        f(std::integral_constant<int, 8>());
+    } else {
+        f(std::integral_constant<int, 4>());
+    }
+}
 
 }  // namespace
 
@@ -424,25 +439,19 @@ void analyze_b(const Pattern& b, RowRange touched, RowRange of_a, double mean, W
     if (count == 0) {
         return;
     }
-    if (mean > mean_for_a_warp_of_b) {
-        analyze_b_kernel<32><<<blocks_for(count, analysis_threads / 32), analysis_threads, 0, stream>>>(
+    by_lanes(mean, mean_for_a_warp_of_b, [&](auto lanes) {
+        analyze_b_kernel<lanes><<<blocks_for(count, analysis_threads / lanes), analysis_threads, 0, stream>>>(
             b, touched, of_a, {words, row_words, row_entries, rows, twins, counters});
-    } else {
-        analyze_b_kernel<8><<<blocks_for(count, analysis_threads / 8), analysis_threads, 0, stream>>>(
-            b, touched, of_a, {words, row_words, row_entries, rows, twins, counters});
-    }
+    });
     RMSP_CUDA_CHECK_LAUNCH("analyze_b_kernel");
 }
 
 void find_twins(const Pattern& a, double mean, std::uint8_t* twins, Counters* counters, cudaStream_t stream)
 {
-    if (mean > mean_for_a_warp) {
-        find_twins_kernel<32>
-            <<<blocks_for(a.rows, analysis_threads / 32), analysis_threads, 0, stream>>>(a, twins, counters);
-    } else {
-        find_twins_kernel<8>
-            <<<blocks_for(a.rows, analysis_threads / 8), analysis_threads, 0, stream>>>(a, twins, counters);
-    }
+    by_lanes(mean, mean_for_a_warp, [&](auto lanes) {
+        find_twins_kernel<lanes>
+            <<<blocks_for(a.rows, analysis_threads / lanes), analysis_threads, 0, stream>>>(a, twins, counters);
+    });
     RMSP_CUDA_CHECK_LAUNCH("find_twins_kernel");
 }
 
@@ -452,16 +461,11 @@ void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::u
 {
     // What a block counts is added to the counters once.
     const std::int64_t most_blocks = std::int64_t{8} * std::max(units, 1);
-    const auto blocks = [&](int lanes) {
-        return static_cast<unsigned>(std::min<std::int64_t>(blocks_for(a.rows, analysis_threads / lanes), most_blocks));
-    };
-    if (mean > mean_for_a_warp) {
-        analyze_a_kernel<32><<<blocks(32), analysis_threads, 0, stream>>>(a, b_rows, twins, shared_limit, few, bounds,
-                                                                          groups, row_nnz, counters);
-    } else {
-        analyze_a_kernel<8><<<blocks(8), analysis_threads, 0, stream>>>(a, b_rows, twins, shared_limit, few, bounds,
-                                                                        groups, row_nnz, counters);
-    }
+    by_lanes(mean, mean_for_a_warp, [&](auto lanes) {
+        const auto blocks = std::min<std::int64_t>(blocks_for(a.rows, analysis_threads / lanes), most_blocks);
+        analyze_a_kernel<lanes><<<static_cast<unsigned>(blocks), analysis_threads, 0, stream>>>(
+            a, b_rows, twins, shared_limit, few, bounds, groups, row_nnz, counters);
+    });
     RMSP_CUDA_CHECK_LAUNCH("analyze_a_kernel");
 }
 

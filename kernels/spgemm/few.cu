@@ -5,7 +5,8 @@ namespace rmsp::kernels::spgemm {
 namespace {
 
 /// Rows of C with few products, in both phases: each product has a place in a group of lanes, where they are sorted by
-/// column.
+/// column. Several rows a warp, of which each lane has several products, cost less to deal out, and to sort, than a
+/// product a lane; the more a phase has to keep of a product, the fewer rows.
 
 constexpr int few_threads = 128;
 
@@ -22,7 +23,6 @@ template <int Lanes, int Keys, class Note>
 __device__ __forceinline__ int deal_products(const Pattern& a, const Extent* b_entries, const LaneGroup<Lanes>& group,
                                              Entries<Lanes * Keys>& to, int (&of)[Keys], const Note& note)
 {
-    static_assert(Keys == 1 || Lanes == 32);
     const int lane = group.lane;
     const unsigned below = (1u << lane) - 1u;
     const std::int64_t begin = group.active ? a.row_ptr[group.row] : 0;
@@ -216,11 +216,11 @@ void launch_sum(const NumericJob<T>& job, Work work, const std::int32_t* list, s
 void run_structure_few(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
                        Overlap overlap, cudaStream_t stream)
 {
-    const auto launch = c == StructureClass::few8    ? launch_count<8, 1>
-                        : c == StructureClass::few16 ? launch_count<16, 1>
-                        : c == StructureClass::few32 ? launch_count<32, 1>
-                        : c == StructureClass::few64 ? launch_count<32, 2>
-                                                     : launch_count<32, 4>;
+    const auto launch = c == StructureClass::few8    ? launch_count<4, 2>
+                        : c == StructureClass::few16 ? launch_count<4, 4>
+                        : c == StructureClass::few32 ? launch_count<8, 4>
+                        : c == StructureClass::few64 ? launch_count<8, 8>
+                                                     : launch_count<16, 8>;
     launch(job, list, count, overlap, stream);
 }
 
@@ -228,10 +228,10 @@ template <class T>
 void run_numeric_few(const NumericJob<T>& job, NumericClass c, Work work, const std::int32_t* list, std::int64_t count,
                      Overlap overlap, cudaStream_t stream)
 {
-    const auto launch = c == NumericClass::few8    ? launch_sum<8, 1, T>
-                        : c == NumericClass::few16 ? launch_sum<16, 1, T>
-                        : c == NumericClass::few32 ? launch_sum<32, 1, T>
-                        : c == NumericClass::few64 ? launch_sum<32, 2, T>
+    const auto launch = c == NumericClass::few8    ? launch_sum<4, 2, T>
+                        : c == NumericClass::few16 ? launch_sum<8, 2, T>
+                        : c == NumericClass::few32 ? launch_sum<16, 2, T>
+                        : c == NumericClass::few64 ? launch_sum<16, 4, T>
                                                    : launch_sum<32, 4, T>;
     launch(job, work, list, count, overlap, stream);
 }

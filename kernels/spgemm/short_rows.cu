@@ -159,6 +159,9 @@ __global__ void __launch_bounds__(short_threads)
     int most = 0;
     for (std::int64_t first = std::int64_t{blockIdx.x} * short_threads; first <= a.rows;
          first += std::int64_t{gridDim.x} * short_threads) {
+        if (__syncthreads_or(threadIdx.x == 0 && *static_cast<volatile const int*>(&found->most) > most_short) != 0) {
+            break;
+        }
         const std::int64_t row = first + threadIdx.x;
         const ShortRow<Capacity> from(a, b, row, rows_of_b);
         const int products = from.weight <= Capacity ? from.products : 0;
@@ -178,8 +181,9 @@ __global__ void __launch_bounds__(short_threads)
         }
         all_products += static_cast<unsigned>(products);
         most = max(most, from.weight);
-        if (most > most_short) {
-            break;  // nothing of this is used
+        // Nothing of this is used once a row is found that is not short, here or by another block.
+        if (__syncthreads_or(most > most_short) != 0) {
+            break;
         }
     }
     most = __reduce_max_sync(whole_warp, most);
