@@ -127,6 +127,13 @@ __device__ __forceinline__ void let_next_begin()
     cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }
+/// At the begin of a kernel that may begin before the launch before it ends, and reads what that writes.
+__device__ __forceinline__ void wait_for_all_previous()
+{
+#if __CUDA_ARCH__ >= 900
+    cudaGridDependencySynchronize();
+#endif
+}
 /// At its end: waits for the launch before, so that who waits for the last launch of a phase waits for all. One block
 /// does; the others leave their place to rows that wait for one.
 __device__ __forceinline__ void wait_for_previous()

@@ -8,20 +8,22 @@
 #include <kernels/context.hpp>
 #include <kernels/cuda_timer.cuh>
 #include <kernels/spgemm/device.cuh>
+#include <rmsp/error.hpp>
 
 /// The list from which repeated values are computed: the products of neighbouring rows lie side by side in shared
 /// memory, in the order of A and of the rows of B, and each entry of C knows which of them it is the sum of. No column
-/// is read, and no place is looked up.
+/// is read, and no place is looked up. A row with very many products is cut into parts, each a tile of its own; what
+/// they have of an entry is added up afterwards, in the order of A.
 namespace rmsp::kernels::spgemm {
 
-/// Neighbouring rows that a block takes.
+/// Neighbouring rows that a block takes, or a part of a row.
 struct alignas(16) ProductTile {
     std::int64_t a;          ///< first entry of A
-    std::int64_t c;          ///< first entry of C
+    std::int64_t c;          ///< first entry of C; of a part, its first sum
     std::uint32_t list;      ///< where its numbers begin, in rows of 32
     std::int32_t list_rows;  ///< of 32 numbers
     std::int32_t a_entries;  ///< at most 65535, as all counts of a tile
-    std::int32_t c_entries;
+    std::int32_t c_entries;  ///< of a part: that it has products of
     std::int32_t products;
     std::int32_t long_entries;  ///< entries of C with more than most_of_a_lane products, which a warp adds up
 };
@@ -50,9 +52,11 @@ constexpr std::int64_t bytes_of_tile(int list_rows, int products, int c_entries)
 }
 
 /// A row weighs as much as it has products, or entries of A if those are more. A tile has rows until it weighs
-/// tile_weight; a matrix with a heavier row than most_weight has no tiles.
+/// tile_weight. Heavy rows, of more than most_weight, are cut into parts; where few of the products are in rows of more
+/// than some_weight, those are cut as well, so that all other tiles get by with little shared memory.
 inline constexpr std::int64_t tile_weight = 1024;
-inline constexpr std::int64_t most_weight = 8192;
+inline constexpr std::int64_t some_weight = 1536;
+inline constexpr std::int64_t most_weight = 12000;
 
 /// What the products are listed from: A and B, whose columns may have any order, and C, whose columns rise.
 struct TilesJob {
@@ -66,42 +70,71 @@ struct TilesJob {
     std::int64_t products;
 };
 
-struct ProductTiles {
-    DeviceArray<ProductTile> tiles;       ///< empty: there are none
-    DeviceArray<std::uint16_t> numbers;   ///< of all tiles
-    DeviceArray<std::uint16_t> products;  ///< for each entry of A the number of its first product in the tile
-    DeviceArray<std::int32_t> of_b;       ///< and what is added to a product's number to have its place in B
-    std::int64_t shared_bytes = 0;        ///< of the largest tile
-    int threads = 0;                      ///< that take a tile
-    int lanes = 0;                        ///< that take an entry of A
-    bool empty() const { return tiles.size() == 0; }
+/// Tiles that one launch takes.
+struct TileList {
+    DeviceArray<ProductTile> tiles;      ///< empty: there are none
+    DeviceArray<std::uint16_t> numbers;  ///< of all tiles
+    std::int64_t shared_bytes = 0;       ///< of the largest tile
+    int threads = 0;                     ///< that take a tile
+    int lanes = 0;                       ///< that take an entry of A
+    std::size_t bytes() const { return tiles.size() * sizeof(ProductTile) + numbers.size() * sizeof(std::uint16_t); }
+};
+
+/// Sums of parts, those of an entry of C side by side in the order of the parts.
+struct PartSums {
+    DeviceArray<std::uint32_t> places;   ///< of each sum, those of a part side by side
+    DeviceArray<std::uint32_t> entries;  ///< of C: all of the heavy rows
+    DeviceArray<std::uint32_t> begins;   ///< of each entry's sums, and where the last ends
+    DeviceArray<std::byte> sums;
     std::size_t bytes() const
     {
-        return tiles.size() * sizeof(ProductTile) + (numbers.size() + products.size()) * sizeof(std::uint16_t) +
+        return (places.size() + entries.size() + begins.size()) * sizeof(std::uint32_t) + sums.size();
+    }
+};
+
+struct ProductTiles {
+    TileList rows;
+    TileList parts;  ///< of heavy rows
+    PartSums sums;
+    bool overlaps = false;                ///< whether launches may, on this device
+    DeviceArray<std::uint16_t> products;  ///< for each entry of A the number of its first product in the tile
+    DeviceArray<std::int32_t> of_b;       ///< and what is added to a product's number to have its place in B
+    bool empty() const { return rows.tiles.size() + parts.tiles.size() == 0; }
+    std::size_t bytes() const
+    {
+        return rows.bytes() + parts.bytes() + sums.bytes() + products.size() * sizeof(std::uint16_t) +
                of_b.size() * sizeof(std::int32_t);
     }
 };
 
-/// Tiles of all rows, within so many bytes, and if the device has them. Waits for the stream. \return empty if a row
-/// is too heavy, if A or B has 2^31 entries or more, or if there is no room
+/// Tiles of all rows, within so many bytes, and if the device has them. Waits for the stream. \return empty if a heavy
+/// row touches a row of B that is too long for a part, if A or B has 2^31 entries or more, or C 2^32, or if there is no
+/// room
 template <class T>
 ProductTiles make_tiles(const TilesJob& job, std::int64_t most_bytes, const Context& context);
-/// values = alpha times the sums of the products.
+/// values = alpha times the sums of the products. The sums of parts are kept in `tiles`: one call at a time.
 template <class T>
-void sum_tiles(const ProductTiles& tiles, T alpha, const T* a_values, const T* b_values, T* values,
-               cudaStream_t stream);
+void sum_tiles(ProductTiles& tiles, T alpha, const T* a_values, const T* b_values, T* values, cudaStream_t stream);
 
-/// Tiles of at most so many bytes, and twice what A, B and C take, that are faster than `others`, which computes the
-/// same values; otherwise none. How much of its lanes a tile leaves unused, and how well rows of B are cached,
-/// structure does not tell; time does.
+/// Tiles of at most so many bytes, and twice what A, B and C take (or 64 MiB), that are faster than `others`, which
+/// computes the same values; otherwise none. How much of its lanes a tile leaves unused, and how well rows of B are
+/// cached, structure does not tell; time does.
 template <class T, class F>
 ProductTiles make_faster_tiles(const TilesJob& job, std::int64_t most_bytes, T alpha, const T* a_values,
                                const T* b_values, T* values, const Context& context, const F& others)
 {
     const auto stream = static_cast<cudaStream_t>(context.stream);
     constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
+    constexpr std::int64_t little = std::int64_t{64} << 20;
     const std::int64_t operands = (job.a_entries + job.b_entries + job.c_entries) * entry_bytes;
-    ProductTiles tiles = make_tiles<T>(job, std::min(most_bytes, 2 * operands), context);
+    ProductTiles tiles;
+    try {
+        tiles = make_tiles<T>(job, std::min(most_bytes, std::max(2 * operands, little)), context);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::out_of_memory) {
+            throw;
+        }
+    }
     if (tiles.empty()) {
         return tiles;
     }

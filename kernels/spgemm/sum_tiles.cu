@@ -6,6 +6,8 @@
 namespace rmsp::kernels::spgemm {
 namespace {
 
+constexpr int add_threads = 256;
+
 __device__ __forceinline__ ProductTile load(const ProductTile* tile)
 {
     union {
@@ -20,15 +22,18 @@ __device__ __forceinline__ ProductTile load(const ProductTile* tile)
     return both.tile;
 }
 
-/// A block for each tile. `Lanes` threads take an entry of A and its row of B.
+/// A block for each tile. `Lanes` threads take an entry of A and its row of B. `places`: of parts, where their sums go
+/// in `values`; null: tiles of rows.
 template <int Threads, int Lanes, class T>
 __global__ void __launch_bounds__(Threads)
     sum_tiles_kernel(const ProductTile* __restrict__ tiles, const std::uint16_t* __restrict__ numbers,
                      const std::uint16_t* __restrict__ first_products, const std::int32_t* __restrict__ of_b, T alpha,
-                     const T* __restrict__ a_values, const T* __restrict__ b_values, T* __restrict__ values)
+                     const T* __restrict__ a_values, const T* __restrict__ b_values,
+                     const std::uint32_t* __restrict__ places, T* __restrict__ values)
 {
     constexpr int in_flight = 4;
     constexpr int groups = Threads / Lanes;
+    let_next_begin();
     extern __shared__ __align__(16) unsigned char tile_memory[];
     const ProductTile tile = load(tiles + blockIdx.x);
     auto* const list = reinterpret_cast<std::uint16_t*>(tile_memory);
@@ -77,8 +82,8 @@ __global__ void __launch_bounds__(Threads)
     __syncthreads();
     const int warp_lane = static_cast<int>(threadIdx.x) % 32;
     const int slices = slices_of_tile(tile.c_entries, tile.long_entries);
-    const std::uint16_t* const places = list + rows_of_32(slices + 1) * 32;
-    const std::uint16_t* const rows = places + rows_of_32(tile.c_entries) * 32 + warp_lane;
+    const std::uint16_t* const order = list + rows_of_32(slices + 1) * 32;
+    const std::uint16_t* const rows = order + rows_of_32(tile.c_entries) * 32 + warp_lane;
     for (int s = static_cast<int>(threadIdx.x) / 32; s < slices; s += Threads / 32) {
         const int end = list[s + 1];
         T sum{0};
@@ -95,18 +100,64 @@ __global__ void __launch_bounds__(Threads)
             entry = warp_lane == 0 ? s : tile.c_entries;
         }
         if (entry < tile.c_entries) {
-            sums[places[entry]] = sum;
+            sums[order[entry]] = sum;
         }
     }
     __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < tile.c_entries; i += Threads) {
-        __stcs(values + tile.c + i, alpha * sums[i]);
+        if (places != nullptr) {
+            values[__ldg(places + tile.c + i)] = sums[i];
+        } else {
+            __stcs(values + tile.c + i, alpha * sums[i]);
+        }
+    }
+    wait_for_previous();
+}
+
+/// `Lanes` threads add up what parts have of an entry of C, a warp where that is much; always in the same order.
+template <int Lanes, class T>
+__global__ void __launch_bounds__(add_threads)
+    add_parts_kernel(const std::uint32_t* __restrict__ entries, const std::uint32_t* __restrict__ begins,
+                     std::int64_t count, const T* __restrict__ sums, T alpha, T* __restrict__ values)
+{
+    wait_for_all_previous();
+    constexpr std::uint32_t most_of_lanes = 16 * Lanes;
+    const std::int64_t i = std::int64_t{blockIdx.x} * (add_threads / Lanes) + threadIdx.x / Lanes;
+    const auto lane = threadIdx.x % 32;
+    const std::uint32_t begin = i < count ? __ldg(begins + i) : 0;
+    const std::uint32_t end = i < count ? __ldg(begins + i + 1) : 0;
+    const bool much = end - begin > most_of_lanes;
+    T sum{0};
+    for (std::uint32_t at = begin + lane % Lanes; at < end && !much; at += Lanes) {
+        sum += sums[at];
+    }
+#pragma unroll
+    for (int d = Lanes / 2; d > 0; d /= 2) {
+        sum += __shfl_xor_sync(whole_warp, sum, d);
+    }
+    for (unsigned left = __ballot_sync(whole_warp, much && lane % Lanes == 0); left != 0; left &= left - 1) {
+        const int whose = __ffs(static_cast<int>(left)) - 1;
+        const std::uint32_t its_begin = __shfl_sync(whole_warp, begin, whose);
+        const std::uint32_t its_end = __shfl_sync(whole_warp, end, whose);
+        T its{0};
+#pragma unroll 4
+        for (std::uint32_t at = its_begin + lane; at < its_end; at += 32) {
+            its += sums[at];
+        }
+#pragma unroll
+        for (int d = 16; d > 0; d /= 2) {
+            its += __shfl_xor_sync(whole_warp, its, d);
+        }
+        sum = static_cast<int>(lane) == whose ? its : sum;
+    }
+    if (i < count && lane % Lanes == 0) {
+        values[__ldg(entries + i)] = alpha * sum;
     }
 }
 
 template <class T>
 using TileKernel = void (*)(const ProductTile*, const std::uint16_t*, const std::uint16_t*, const std::int32_t*, T,
-                            const T*, const T*, T*);
+                            const T*, const T*, const std::uint32_t*, T*);
 
 template <int Threads, class T>
 TileKernel<T> tile_kernel_of(int lanes)
@@ -127,21 +178,55 @@ TileKernel<T> tile_kernel_of(int lanes)
     }
 }
 
-}  // namespace
-
 template <class T>
-void sum_tiles(const ProductTiles& tiles, T alpha, const T* a_values, const T* b_values, T* values, cudaStream_t stream)
+void sum_list(const TileList& list, const ProductTiles& all, T alpha, const T* a_values, const T* b_values,
+              const std::uint32_t* places, T* values, Overlap overlap, cudaStream_t stream)
 {
-    const TileKernel<T> kernel = tiles.threads == 128   ? tile_kernel_of<128, T>(tiles.lanes)
-                                 : tiles.threads == 256 ? tile_kernel_of<256, T>(tiles.lanes)
-                                                        : tile_kernel_of<512, T>(tiles.lanes);
-    launch_overlapping(kernel, static_cast<std::int64_t>(tiles.tiles.size()), tiles.threads,
-                       static_cast<unsigned>(tiles.shared_bytes), Overlap{}, stream, tiles.tiles.data(),
-                       tiles.numbers.data(), tiles.products.data(), tiles.of_b.data(), alpha, a_values, b_values,
+    const TileKernel<T> kernel = list.threads == 128   ? tile_kernel_of<128, T>(list.lanes)
+                                 : list.threads == 256 ? tile_kernel_of<256, T>(list.lanes)
+                                                       : tile_kernel_of<512, T>(list.lanes);
+    launch_overlapping(kernel, static_cast<std::int64_t>(list.tiles.size()), list.threads,
+                       static_cast<unsigned>(list.shared_bytes), overlap, stream, list.tiles.data(),
+                       list.numbers.data(), all.products.data(), all.of_b.data(), alpha, a_values, b_values, places,
                        values);
 }
 
-#define RMSP_INSTANTIATE(T) template void sum_tiles(const ProductTiles&, T, const T*, const T*, T*, cudaStream_t);
+template <class T>
+void add_parts(const PartSums& sums, T alpha, T* values, Overlap overlap, cudaStream_t stream)
+{
+    const auto count = static_cast<std::int64_t>(sums.entries.size());
+    const std::int64_t mean = static_cast<std::int64_t>(sums.places.size()) / count;
+    const int lanes = mean <= 4 ? 1 : mean <= 32 ? 8 : 32;
+    const auto kernel = lanes == 1   ? add_parts_kernel<1, T>
+                        : lanes == 8 ? add_parts_kernel<8, T>
+                                     : add_parts_kernel<32, T>;
+    launch_overlapping(kernel, blocks_for(count * lanes, add_threads), add_threads, 0, overlap, stream,
+                       sums.entries.data(), sums.begins.data(), count, reinterpret_cast<const T*>(sums.sums.data()),
+                       alpha, values);
+}
+
+}  // namespace
+
+template <class T>
+void sum_tiles(ProductTiles& tiles, T alpha, const T* a_values, const T* b_values, T* values, cudaStream_t stream)
+{
+    Overlap overlap{tiles.overlaps, true};
+    const bool parts = tiles.parts.tiles.size() > 0;
+    if (parts) {
+        sum_list(tiles.parts, tiles, alpha, a_values, b_values, tiles.sums.places.data(),
+                 reinterpret_cast<T*>(tiles.sums.sums.data()), overlap, stream);
+        overlap.first = false;
+    }
+    if (tiles.rows.tiles.size() > 0) {
+        sum_list(tiles.rows, tiles, alpha, a_values, b_values, static_cast<const std::uint32_t*>(nullptr), values,
+                 overlap, stream);
+    }
+    if (parts) {
+        add_parts(tiles.sums, alpha, values, overlap, stream);
+    }
+}
+
+#define RMSP_INSTANTIATE(T) template void sum_tiles(ProductTiles&, T, const T*, const T*, T*, cudaStream_t);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels::spgemm
