@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 
@@ -48,13 +49,15 @@ constexpr bool has_few(const RowBounds& row, int few)
 /// What is a long row, as times the products or entries of A of a row on average.
 inline constexpr std::int64_t times_of_a_long_row = 4;
 
-/// A row with more products than this takes longer than all others together would on an equal share of the device, and
-/// several times as long as most: it is spread over many blocks.
+/// A row with more products than this takes longer than all others together would on an equal share of the device, as a
+/// block alone does not fill a multiprocessor, and several times as long as most: it is spread over many blocks.
+/// `parts` of such a share: the first of parts_of_a_share whose rows there is room for.
 constexpr std::int32_t most_products_unspread = std::numeric_limits<std::int32_t>::max();
-constexpr std::int32_t spread_above(std::int64_t all_products, std::int64_t rows, int units)
+inline constexpr std::array parts_of_a_share{2, 1};
+constexpr std::int32_t spread_above(std::int64_t all_products, std::int64_t rows, int units, int parts)
 {
     constexpr std::int64_t least = 1 << 14;  // of a row for which four launches more are worth it
-    const std::int64_t share = all_products / std::max(units, 1);
+    const std::int64_t share = all_products / (std::int64_t{std::max(units, 1)} * parts);
     const std::int64_t long_row = times_of_a_long_row * (all_products / std::max<std::int64_t>(rows, 1));
     return static_cast<std::int32_t>(
         std::min<std::int64_t>(std::max({least, share, long_row}), most_products_unspread));
@@ -66,7 +69,7 @@ constexpr bool is_spread(const RowBounds& row, std::int32_t above)
     return row.products > above && row.words > pairs_of_a_warp;
 }
 /// How many rows are, at most.
-constexpr std::int64_t most_spread(int units) { return std::max(units, 1); }
+constexpr std::int64_t most_spread(int units, int parts) { return std::int64_t{std::max(units, 1)} * parts; }
 
 /// Where the words, or the entries, of a row are, and how many there are.
 struct Extent {

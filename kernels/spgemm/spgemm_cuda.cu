@@ -321,19 +321,25 @@ private:
     /// Rows that many blocks take, if there are any and there is room for their bitmaps, within what A and B take.
     void find_spread_rows(std::int64_t rows, const Context& context)
     {
-        const std::int32_t above = spread_above(counters_.products, rows, units_);
-        if (accumulator_ != Accumulator::automatic || most_in_group() > 1 || counters_.most_products <= above) {
+        if (accumulator_ != Accumulator::automatic || most_in_group() > 1) {
             return;
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
-        SpreadRows found(try_array<std::int32_t>(context, most_spread(units_)));
-        find_spread(bounds_, rows, above, device_counters_, found.list, stream);
-        read(device_counters_, stream);
         std::int64_t room = (a_nnz_ + b_nnz_) * static_cast<std::int64_t>(sizeof(std::int32_t) + sizeof(T));
         room = std::min(room, workspace_left());
-        if (found.make_room(counters_, room, units_, context)) {
-            found.above = above;
-            spread_ = std::move(found);
+        for (const int parts : parts_of_a_share) {
+            const std::int32_t above = spread_above(counters_.products, rows, units_, parts);
+            if (counters_.most_products <= above) {
+                continue;
+            }
+            SpreadRows found(try_array<std::int32_t>(context, most_spread(units_, parts)));
+            find_spread(bounds_, rows, above, device_counters_, found.list, stream);
+            read(device_counters_, stream);
+            if (found.make_room(counters_, room, units_, context)) {
+                found.above = above;
+                spread_ = std::move(found);
+                return;
+            }
         }
     }
 

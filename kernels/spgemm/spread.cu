@@ -198,6 +198,8 @@ bool SpreadRows::make_room(const Counters& found, std::int64_t most_bytes, int u
 void find_spread(const RowBounds* bounds, std::int64_t rows, std::int32_t above, Counters* counters,
                  const DeviceArray<std::int32_t>& list, cudaStream_t stream)
 {
+    RMSP_CUDA_CHECK(cudaMemsetAsync(&counters->spread, 0, sizeof counters->spread, stream));
+    RMSP_CUDA_CHECK(cudaMemsetAsync(&counters->spread_words, 0, sizeof counters->spread_words, stream));
     find_kernel<<<blocks_for(rows, spread_threads), spread_threads, 0, stream>>>(
         bounds, rows, above, counters, list.data(), static_cast<unsigned>(list.size()));
     RMSP_CUDA_CHECK_LAUNCH("find_kernel");

@@ -29,7 +29,7 @@ struct SpreadRows {
 };
 
 /// The rows that is_spread() says of, in `list` as far as it has room; how many and how wide: counters->spread and
-/// counters->spread_words, zero before.
+/// counters->spread_words.
 void find_spread(const RowBounds* bounds, std::int64_t rows, std::int32_t above, Counters* counters,
                  const DeviceArray<std::int32_t>& list, cudaStream_t stream);
 /// Entries and words of these rows to job.row_nnz and job.stored, with no place in the pool; rows.ranks.

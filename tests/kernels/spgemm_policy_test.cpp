@@ -261,20 +261,24 @@ TEST(SpgemmPolicy, TablesOrRanksByWhatEachTakes)
 TEST(SpgemmPolicy, RowsThatAreSpreadHaveClassesThatLeaveThemOut)
 {
     constexpr std::int64_t rows = 1'000'000;
-    EXPECT_EQ(spread_above(1000, rows, 132), 1 << 14);
-    EXPECT_EQ(spread_above(132'000'000, rows, 132), 1'000'000);
-    EXPECT_EQ(spread_above(std::int64_t{1} << 60, rows, 132), most_products_unspread);
+    EXPECT_EQ(spread_above(1000, rows, 132, 1), 1 << 14);
+    EXPECT_EQ(spread_above(132'000'000, rows, 132, 1), 1'000'000);
+    EXPECT_EQ(spread_above(132'000'000, rows, 132, 2), 500'000);
+    EXPECT_EQ(spread_above(std::int64_t{1} << 60, rows, 132, 2), most_products_unspread);
+    // As many rows as can have more than that.
+    EXPECT_EQ(most_spread(132, 1), 132);
+    EXPECT_EQ(most_spread(132, 2), 264);
     // No row that a warp has is spread.
     for (const std::int64_t products : {1000, 10'000'000, 100'000'000}) {
         for (const std::int64_t few_rows : {1, 10, 1000}) {
             const NumericLimits limits = numeric_limits(products / few_rows, 9);
-            EXPECT_GE(spread_above(products, few_rows, 132), limits.products_of_a_lone_warp);
+            EXPECT_GE(spread_above(products, few_rows, 132, parts_of_a_share.front()), limits.products_of_a_lone_warp);
         }
     }
     for (const std::int32_t span : {100, 1 << 20, std::numeric_limits<std::int32_t>::max()}) {
         for (const std::int32_t words : {1 << 12, (1 << 12) + 1, 1 << 24}) {
             const RowBounds row{0, span - 1, words, 1 << 25};
-            const std::int32_t above = spread_above(1, rows, 132);
+            const std::int32_t above = spread_above(1, rows, 132, 2);
             EXPECT_EQ(is_spread(row, above), words > 1 << 12);
             EXPECT_FALSE(is_spread(row, most_products_unspread));
             if (!is_spread(row, above)) {
