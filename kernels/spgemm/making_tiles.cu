@@ -105,7 +105,8 @@ ProductTiles cut_above(Making making, std::int64_t above, std::int64_t greatest,
     if (any_heavy) {
         const auto heavy_entries = static_cast<std::int64_t>(known.heavy_entries);
         constexpr std::int64_t most_sums = std::numeric_limits<std::uint32_t>::max();
-        if (std::max(job.c_entries, job.products) >= most_sums || !making.take(heavy_entries * 12)) {
+        // What they are cut with is gone before their products are listed.
+        if (std::max(job.c_entries, job.products) >= most_sums || heavy_entries * 12 > making.most_bytes) {
             return {};
         }
         heavy = cut_heavy_rows(job, weights.data(), known.heavy, heavy_entries, making.context);

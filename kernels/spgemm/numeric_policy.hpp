@@ -74,7 +74,7 @@ struct VirtualWarps {
 
 struct NumericLimits {
     std::int64_t window_columns_per_entry = 4;  ///< emptier windows spoil more of the cache than a hash table costs
-    std::int64_t products_of_a_warp = (1 << 17) - 1;  ///< a row, or group of twins, with more takes a block
+    std::int64_t products_of_a_warp = most_products_of_a_warp;
     /// A row, or group of twins, with more entries of A takes a block: short rows of B are taken one after the other.
     std::int64_t a_entries_of_a_warp = 256;
     std::int64_t products_of_a_lone_warp = 1 << 13;  ///< a row without twins that has more takes a block

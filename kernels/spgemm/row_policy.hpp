@@ -46,19 +46,25 @@ constexpr bool has_few(const RowBounds& row, int few)
     return (row.products <= few || scattered) && row.span() < (std::int64_t{1} << 32) / most_few_scattered;
 }
 
+/// A row, or group of twins, with more products than this takes a block.
+inline constexpr std::int64_t most_products_of_a_warp = (1 << 17) - 1;
+
 /// What is a long row, as times the products or entries of A of a row on average.
 inline constexpr std::int64_t times_of_a_long_row = 4;
 
 /// A row with more products than this takes longer than all others together would on an equal share of the device, as a
-/// block alone does not fill a multiprocessor, and several times as long as most: it is spread over many blocks.
+/// block alone does not fill a multiprocessor, and several times as long as most, unless there are fewer rows than
+/// multiprocessors: it is spread over many blocks.
 /// `parts` of such a share: the first of parts_of_a_share whose rows there is room for.
 constexpr std::int32_t most_products_unspread = std::numeric_limits<std::int32_t>::max();
 inline constexpr std::array parts_of_a_share{2, 1};
 constexpr std::int32_t spread_above(std::int64_t all_products, std::int64_t rows, int units, int parts)
 {
-    constexpr std::int64_t least = 1 << 14;  // of a row for which four launches more are worth it
+    const bool few_rows = rows < units;
+    // Of a row for which four launches more are worth it, and which is not a warp's.
+    const std::int64_t least = few_rows ? most_products_of_a_warp : 1 << 14;
     const std::int64_t share = all_products / (std::int64_t{std::max(units, 1)} * parts);
-    const std::int64_t long_row = times_of_a_long_row * (all_products / std::max<std::int64_t>(rows, 1));
+    const std::int64_t long_row = few_rows ? 0 : times_of_a_long_row * (all_products / std::max<std::int64_t>(rows, 1));
     return static_cast<std::int32_t>(
         std::min<std::int64_t>(std::max({least, share, long_row}), most_products_unspread));
 }

@@ -90,7 +90,12 @@ __global__ void __launch_bounds__(spread_threads)
     const std::int32_t first = bounds.first >> 5;
     for_each_place(job.a, share, job.b_words, bounds.words, [&](std::int64_t, std::int64_t place) {
         const Word word = load(job.words + place);
-        atomicOr(&share.ranks[word.index - first].x, word.mask);
+        // Where many rows of B have the same few columns, most bits are there already. One that is read as it was
+        // before is set twice.
+        std::uint32_t* const bits = &share.ranks[word.index - first].x;
+        if ((*bits & word.mask) != word.mask) {
+            atomicOr(bits, word.mask);
+        }
     });
 }
 

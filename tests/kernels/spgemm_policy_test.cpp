@@ -265,6 +265,9 @@ TEST(SpgemmPolicy, RowsThatAreSpreadHaveClassesThatLeaveThemOut)
     EXPECT_EQ(spread_above(132'000'000, rows, 132, 1), 1'000'000);
     EXPECT_EQ(spread_above(132'000'000, rows, 132, 2), 500'000);
     EXPECT_EQ(spread_above(std::int64_t{1} << 60, rows, 132, 2), most_products_unspread);
+    // Rows that are as long as all others are spread where they leave multiprocessors without work.
+    EXPECT_EQ(spread_above(132'000'000, 131, 132, 2), 500'000);
+    EXPECT_EQ(spread_above(132'000'000, 132, 132, 2), 4'000'000);
     // As many rows as can have more than that.
     EXPECT_EQ(most_spread(132, 1), 132);
     EXPECT_EQ(most_spread(132, 2), 264);
