@@ -114,11 +114,12 @@ __global__ void __launch_bounds__(Threads)
     wait_for_previous();
 }
 
-/// `Lanes` threads add up what parts have of an entry of C, a warp where that is much; always in the same order.
+/// `Lanes` threads add up what parts have of an entry of C, a warp where that is much; always in the same order. The
+/// sums are still being written when the kernel begins, so that they are not declared to be read alone.
 template <int Lanes, class T>
 __global__ void __launch_bounds__(add_threads)
     add_parts_kernel(const std::uint32_t* __restrict__ entries, const std::uint32_t* __restrict__ begins,
-                     std::int64_t count, const T* __restrict__ sums, T alpha, T* __restrict__ values)
+                     std::int64_t count, const T* sums, T alpha, T* __restrict__ values)
 {
     wait_for_all_previous();
     constexpr std::uint32_t most_of_lanes = 16 * Lanes;
