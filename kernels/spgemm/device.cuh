@@ -127,8 +127,8 @@ __device__ __forceinline__ void let_next_begin()
     cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }
-/// At the begin of a kernel that may begin before the launch before it ends, and reads what that writes.
-__device__ __forceinline__ void wait_for_all_previous()
+/// Of one block: until the launch before is done. First of all in each block of a kernel that reads what that writes.
+__device__ __forceinline__ void wait_for_previous_here()
 {
 #if __CUDA_ARCH__ >= 900
     cudaGridDependencySynchronize();
@@ -138,11 +138,27 @@ __device__ __forceinline__ void wait_for_all_previous()
 /// does; the others leave their place to rows that wait for one.
 __device__ __forceinline__ void wait_for_previous()
 {
-#if __CUDA_ARCH__ >= 900
     if (blockIdx.x == 0) {
-        cudaGridDependencySynchronize();
+        wait_for_previous_here();
     }
-#endif
+}
+
+/// What a device allows.
+struct DeviceLimits {
+    int shared_bytes = 0;   ///< of a block
+    bool overlaps = false;  ///< launches of a phase may
+};
+/// Of the current one. \throws Error(device)
+inline DeviceLimits device_limits()
+{
+    int device = 0;
+    int generation = 0;
+    DeviceLimits limits;
+    RMSP_CUDA_CHECK(cudaGetDevice(&device));
+    RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&limits.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device));
+    limits.overlaps = generation >= 9;
+    return limits;
 }
 
 /// Words, bounds, order of the rows of B; words[b.row_ptr[k] + i] is word i of row k, as row_words[k] says;

@@ -148,12 +148,7 @@ template <class T>
 ProductTiles make_tiles(const TilesJob& job, std::int64_t most_bytes, const Context& context)
 {
     const auto stream = static_cast<cudaStream_t>(context.stream);
-    int device = 0;
-    int shared_limit = 0;
-    RMSP_CUDA_CHECK(cudaGetDevice(&device));
-    RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    int generation = 0;
-    RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device));
+    const DeviceLimits device = device_limits();
     const std::int64_t rows = job.a.rows;
     if (std::max(job.a_entries, job.b_entries) > std::numeric_limits<std::int32_t>::max()) {
         return {};
@@ -166,7 +161,7 @@ ProductTiles make_tiles(const TilesJob& job, std::int64_t most_bytes, const Cont
     if (device_known.size() == 0) {
         return {};
     }
-    const Making making{job, device_known.data(), most_bytes, shared_limit, context};
+    const Making making{job, device_known.data(), most_bytes, device.shared_bytes, context};
     // Rows that turn out to take too much shared memory as a whole are cut after all.
     for (std::int64_t above = most_weight;; above = some_weight) {
         auto weights = try_array<std::int64_t>(context, rows + 1);
@@ -183,7 +178,7 @@ ProductTiles make_tiles(const TilesJob& job, std::int64_t most_bytes, const Cont
             above = some_weight;
         }
         ProductTiles found = cut_above<T>(making, above, known.weight, std::move(weights));
-        found.overlaps = generation >= 9;
+        found.overlaps = device.overlaps;
         if (!found.empty() || above == some_weight || known.weight <= some_weight) {
             return found;
         }

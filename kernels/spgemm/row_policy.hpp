@@ -52,12 +52,12 @@ inline constexpr std::int64_t most_products_of_a_warp = (1 << 17) - 1;
 /// What is a long row, as times the products or entries of A of a row on average.
 inline constexpr std::int64_t times_of_a_long_row = 4;
 
+constexpr std::int32_t most_products_unspread = std::numeric_limits<std::int32_t>::max();
+inline constexpr std::array parts_of_a_share{2, 1};
 /// A row with more products than this takes longer than all others together would on an equal share of the device, as a
 /// block alone does not fill a multiprocessor, and several times as long as most, unless there are fewer rows than
 /// multiprocessors: it is spread over many blocks.
 /// `parts` of such a share: the first of parts_of_a_share whose rows there is room for.
-constexpr std::int32_t most_products_unspread = std::numeric_limits<std::int32_t>::max();
-inline constexpr std::array parts_of_a_share{2, 1};
 constexpr std::int32_t spread_above(std::int64_t all_products, std::int64_t rows, int units, int parts)
 {
     const bool few_rows = rows < units;

@@ -159,7 +159,9 @@ __global__ void __launch_bounds__(short_threads)
     int most = 0;
     for (std::int64_t first = std::int64_t{blockIdx.x} * short_threads; first <= a.rows;
          first += std::int64_t{gridDim.x} * short_threads) {
-        if (__syncthreads_or(threadIdx.x == 0 && *static_cast<volatile const int*>(&found->most) > most_short) != 0) {
+        // Nothing of this is used once a row is found that is not short, here or by another block.
+        const bool others = threadIdx.x == 0 && *static_cast<volatile const int*>(&found->most) > most_short;
+        if (__syncthreads_or(most > most_short || others) != 0) {
             break;
         }
         const std::int64_t row = first + threadIdx.x;
@@ -181,10 +183,6 @@ __global__ void __launch_bounds__(short_threads)
         }
         all_products += static_cast<unsigned>(products);
         most = max(most, from.weight);
-        // Nothing of this is used once a row is found that is not short, here or by another block.
-        if (__syncthreads_or(most > most_short) != 0) {
-            break;
-        }
     }
     most = __reduce_max_sync(whole_warp, most);
     if (threadIdx.x % 32 == 0 && most > 0) {

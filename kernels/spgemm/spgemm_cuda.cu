@@ -76,13 +76,9 @@ public:
         if (a.rows == 0) {
             return;
         }
-        int device = 0;
-        int shared_limit = 0;
-        RMSP_CUDA_CHECK(cudaGetDevice(&device));
-        RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-        int generation = 0;
-        RMSP_CUDA_CHECK(cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device));
-        overlaps_ = generation >= 9;
+        const DeviceLimits device = device_limits();
+        const int shared_limit = device.shared_bytes;
+        overlaps_ = device.overlaps;
         const int few = few_products(accumulator_);
         const RowRange of_a = within ? RowRange{options.a_in_b, options.a_in_b + a.rows} : RowRange{};
         analyze_b(b_, touched, of_a, mean(b.nnz, all ? b.rows : options.touched_rows), words_, b_words_, b_entries_,

@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(add_threads)
     add_parts_kernel(const std::uint32_t* __restrict__ entries, const std::uint32_t* __restrict__ begins,
                      std::int64_t count, const T* sums, T alpha, T* __restrict__ values)
 {
-    wait_for_all_previous();
+    wait_for_previous_here();
     constexpr std::uint32_t most_of_lanes = 16 * Lanes;
     const std::int64_t i = std::int64_t{blockIdx.x} * (add_threads / Lanes) + threadIdx.x / Lanes;
     const auto lane = threadIdx.x % 32;
