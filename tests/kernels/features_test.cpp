@@ -446,6 +446,14 @@ TEST(SpmvModel, MoreBandwidthIsProportionallyFaster)
     }
 }
 
+TEST(SpmvModel, OneWarpTakesLongForALongRow)
+{
+    // 39 us on an H200, where kernels that cut the row take 7.
+    const Features arrow = features(generate<double>("arrow 5000 5"));
+    EXPECT_GT(predict_spmv("csr-row-warp", arrow, 8).seconds, 30e-6);
+    EXPECT_LT(predict_spmv("csr-nnz-split", arrow, 8).seconds, 10e-6);
+}
+
 TEST(SpmvModel, CoversWhatTheAutomaticChoiceWeighs)
 {
     for (const RowStatistics& rows : {RowStatistics{}, RowStatistics{1 << 20, 27 << 20, 0, 27, 27, 0}}) {

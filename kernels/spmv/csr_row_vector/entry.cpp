@@ -18,6 +18,10 @@ Work work_of_warps(const Features& f, int value_bytes)
     work.bandwidth_share = 0.6;
     work.gather_share = 0.5;
     work.row_bytes = 780;
+    // A step of the longest row loads columns, then entries of x, out of memory.
+    constexpr double step_seconds = 0.9e-6;
+    const int step = 32 * row_vector_unroll * (value_bytes == sizeof(float) ? row_vector_width<float> : 1);
+    work.start_seconds = step_seconds * static_cast<double>(f.rows.longest_row / step);
     return work;
 }
 
