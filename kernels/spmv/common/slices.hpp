@@ -26,8 +26,11 @@ struct SlicePolicy {
 inline constexpr SlicePolicy slice_policy{};
 
 inline constexpr int slice_rows = 32;
-/// Rows are sorted inside blocks of this many (sigma in the paper), so x and y stay in the caches.
+/// Rows of a block, which are sorted or left in their order together.
 inline constexpr int sort_rows = 1024;
+/// Rows of a block that change places with each other (sigma in the paper): what they gather is near by.
+inline constexpr int sort_window = 256;
+static_assert(sort_rows % sort_window == 0 && sort_window % slice_rows == 0);
 /// Entries of a row whose codes a lane reads at once, and whose bases lie side by side.
 inline constexpr int slice_group = 4;
 /// Values and codes are counted in blocks: one byte for each entry of a group in each row of a slice.

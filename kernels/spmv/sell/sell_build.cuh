@@ -84,7 +84,8 @@ __device__ __forceinline__ LaneEntries lane_entries(const Matrix<T, Pointers>& a
     return {load_row(a, row_of(index, slot)), stored_length(slot), false};
 }
 
-/// Gives each row of a block its slot: the longest first where the order of the matrix would leave much padding.
+/// Gives each row of a block its slot: the longest of each window first where the order of the matrix would leave much
+/// padding.
 template <class T, class Pointers>
 __global__ void __launch_bounds__(sort_rows) sort_kernel(const Matrix<T, Pointers> a, std::int64_t slices)
 {
@@ -113,8 +114,9 @@ __global__ void __launch_bounds__(sort_rows) sort_kernel(const Matrix<T, Pointer
     __syncthreads();
     int rank = own;
     if (rows_are_sorted(entries, widths)) {
-        rank = 0;
-        for (int i = 0; i < sort_rows; ++i) {
+        const int window = own / sort_window * sort_window;
+        rank = window;
+        for (int i = window; i < window + sort_window; ++i) {
             rank += lengths[i] > length || (lengths[i] == length && i < own) ? 1 : 0;
         }
     }
