@@ -39,6 +39,22 @@ TEST(SellLayout, EmptySlicesStayInCsr)
     EXPECT_TRUE(slice_is_stored(32 * slice_policy.longest_row, slice_policy.longest_row));
 }
 
+TEST(SellLayout, LanesLoadMoreAtOnceWhereAllSlicesAreOnTheDevice)
+{
+    const auto groups = [](std::int64_t slices, int width) {
+        return groups_at_once(slices, slices * slice_rows * width, 132);
+    };
+    EXPECT_EQ(groups(1, 4), 1);
+    EXPECT_EQ(groups(1, 5), 2);
+    EXPECT_EQ(groups(1, 8), 2);
+    EXPECT_EQ(groups(1, 9), 4);
+    EXPECT_EQ(groups(132 * 5 * 4, 100), 4);
+    EXPECT_EQ(groups(132 * 5 * 4 + 1, 100), 2);
+    EXPECT_EQ(groups(132 * 8 * 4, 100), 2);
+    EXPECT_EQ(groups(132 * 8 * 4 + 1, 100), 1);
+    EXPECT_EQ(groups(132 * 8 * 4, 4), 1);
+}
+
 TEST(SellLayout, BlocksAreSortedWhereThatSavesPadding)
 {
     EXPECT_FALSE(rows_are_sorted(0, 0));

@@ -445,6 +445,24 @@ TYPED_TEST(Sell, WhatIsNotFiniteInXReachesOnlyRowsThatHaveIt)
     }
 }
 
+TYPED_TEST(Sell, AsManyLoadsAtOnceAsSlicesAllow)
+{
+    // Of four groups of entries, of two and of one, where the device has about 132 multiprocessors.
+    for (const std::int64_t rows : {2'000, 100'000, 140'000}) {
+        for (const int width : {7, 11, 16, 19}) {
+            SCOPED_TRACE(testing::Message() << rows << " rows, " << width << " wide");
+            const auto a = matrix_of_rows<TypeParam>(0, rows, rows + 1000, [&](std::int64_t row) {
+                std::vector<std::int32_t> columns;
+                for (int k = 0; k < width - static_cast<int>(row % 5 == 0); ++k) {
+                    columns.push_back(static_cast<std::int32_t>(row + k * 30 + row * k % 13));
+                }
+                return columns;
+            });
+            multiply_steps<TypeParam>(*this->device_, a, varied<TypeParam>, 1);
+        }
+    }
+}
+
 TYPED_TEST(Sell, NothingToMultiply)
 {
     EXPECT_EQ(multiply(*this->device_,

@@ -12,10 +12,37 @@ struct SellTuning {
     int threads = 128;                   ///< small blocks leave less idle while the last ones end
     int blocks_per_multiprocessor = 16;  ///< full occupancy hides more than loads in flight in each lane do
     int blocks_with_everything = 12;  ///< of the kernel for encoded values beside rows in CSR, which would spill much
+    int blocks_of_two_groups = 8;     ///< which leave registers for the loads of two groups at once
+    int blocks_of_four_groups = 5;    ///< and of four
     int least_fill = 50;              ///< per cent of a slice that must be entries; emptier slices are left in CSR
     bool operator==(const SellTuning&) const = default;
 };
 inline constexpr SellTuning sell_tuning{};
+
+/// Thread blocks that a multiprocessor runs at once of a product whose lanes load so many groups before they use the
+/// first. `everything`: of encoded values beside rows in CSR.
+constexpr int blocks_at_once(int groups, bool everything, const SellTuning& tuning = sell_tuning)
+{
+    return groups == 4   ? tuning.blocks_of_four_groups
+           : groups == 2 ? tuning.blocks_of_two_groups
+           : everything  ? tuning.blocks_with_everything
+                         : tuning.blocks_per_multiprocessor;
+}
+
+/// How many groups the lanes of a product load before they use the first: as many as leave all slices at once on the
+/// device, whose time is that of loads which wait for one another. Short rows have no use for many.
+/// \param entries  that the slices store
+constexpr int groups_at_once(std::int64_t slices, std::int64_t entries, int compute_units,
+                             const SellTuning& tuning = sell_tuning)
+{
+    const std::int64_t lanes = slices * slice_rows;
+    int groups = entries <= lanes * slice_group ? 1 : entries <= lanes * slice_group * 2 ? 2 : 4;
+    while (groups > 1 &&
+           slices > std::int64_t{compute_units} * blocks_at_once(groups, false, tuning) * tuning.threads / slice_rows) {
+        groups /= 2;
+    }
+    return groups;
+}
 
 /// Whether a block of rows is sorted: `widths` is the sum of the widths of its slices as they are.
 constexpr bool rows_are_sorted(int entries, int widths, int sorted_padding = slice_policy.sorted_padding)

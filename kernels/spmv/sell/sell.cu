@@ -122,9 +122,19 @@ private:
             return;
         }
         const bool sums = sums_ != nullptr && y_row == nullptr;
+        const int groups =
+            groups_at_once(end - first, stored_entries_ / slices_count_ * (end - first), context.compute_units);
         const auto pick = [&]<bool Sums>(std::bool_constant<Sums>) {
-            return encoded_ ? (left_ ? sell_kernel<true, true, Sums, T> : sell_kernel<true, false, Sums, T>)
-                            : (left_ ? sell_kernel<false, true, Sums, T> : sell_kernel<false, false, Sums, T>);
+            if (encoded_) {
+                return left_ ? sell_kernel<1, true, true, Sums, T> : sell_kernel<1, true, false, Sums, T>;
+            }
+            if (groups == 4) {
+                return left_ ? sell_kernel<4, false, true, Sums, T> : sell_kernel<4, false, false, Sums, T>;
+            }
+            if (groups == 2) {
+                return left_ ? sell_kernel<2, false, true, Sums, T> : sell_kernel<2, false, false, Sums, T>;
+            }
+            return left_ ? sell_kernel<1, false, true, Sums, T> : sell_kernel<1, false, false, Sums, T>;
         };
         const auto kernel = sums ? pick(std::true_type()) : pick(std::false_type());
         const std::int64_t wave =

@@ -92,13 +92,15 @@ __device__ __forceinline__ void load_columns(const int4* bases, const unsigned c
     const std::uint32_t lane = place % slice_rows;
     const int group = k / slice_group;
     const unsigned char* block = codes + group * slice_block_bytes * code_bytes(Code);
-    if constexpr (Code == SliceCode::bytes4 && Whole) {
-        unpack(__ldcs(reinterpret_cast<const int4*>(block) + lane), column);
-    } else if constexpr (Code == SliceCode::bytes4) {
+    if constexpr (Code == SliceCode::bytes4) {
+        if (Whole || k + slice_group <= width) {
+            unpack(__ldcs(reinterpret_cast<const int4*>(block) + lane), column);
+        } else {
 #pragma unroll
-        for (int j = 0; j < slice_group; ++j) {
-            column[j] =
-                k + j < width ? __ldcs(reinterpret_cast<const std::int32_t*>(block) + j * slice_rows + lane) : 0;
+            for (int j = 0; j < slice_group; ++j) {
+                column[j] =
+                    k + j < width ? __ldcs(reinterpret_cast<const std::int32_t*>(block) + j * slice_rows + lane) : 0;
+            }
         }
     } else {
         unpack(__ldg(bases + group), column);
@@ -133,28 +135,35 @@ __device__ __forceinline__ void load_columns(const int4* bases, const unsigned c
 template <SliceCode Code>
 __device__ __forceinline__ bool has_entry(int own, int k)
 {
-    return Code == SliceCode::masked ? (own >> k & 1) != 0 : k < own;
+    return Code == SliceCode::masked ? k < slice_rows && (own >> k & 1) != 0 : k < own;
 }
 
-/// Adds the entries k, ..., k + 3 of this lane to `sum`, in their order; all of them are inside the slice if `Whole`.
+/// Adds the entries of `Groups` groups from k on of this lane to `sum`, in their order, as far as the slice has them;
+/// all are inside the slice if `Whole`. Columns and values of all of them are asked for before the first entry of x is.
 /// Padding is never multiplied: x may hold what is not finite.
-template <SliceCode Code, bool Whole, class Values, class T>
-__device__ __forceinline__ T add_group(T sum, const Values& values, const int4* bases, const unsigned char* codes,
-                                       int k, int width, int own, std::uint32_t place, const T* __restrict__ x)
+template <int Groups, SliceCode Code, bool Whole, class Values, class T>
+__device__ __forceinline__ T add_groups(T sum, const Values& values, const int4* bases, const unsigned char* codes,
+                                        int k, int width, int own, std::uint32_t place, const T* __restrict__ x)
 {
-    T value[slice_group];
-    T gathered[slice_group];
-    std::int32_t column[slice_group];
-    bool in[slice_group];
-    values.template load<Whole>(k, width, static_cast<int>(place % slice_rows), value);
-    load_columns<Code, Whole>(bases, codes, k, width, place, column);
+    constexpr int entries = Groups * slice_group;
+    T value[entries];
+    T gathered[entries];
+    std::int32_t column[entries];
+    bool in[entries];
 #pragma unroll
-    for (int j = 0; j < slice_group; ++j) {
+    for (int g = 0; g < entries; g += slice_group) {
+        if (Whole || g == 0 || k + g < width) {
+            values.template load<Whole>(k + g, width, static_cast<int>(place % slice_rows), value + g);
+            load_columns<Code, Whole>(bases, codes, k + g, width, place, column + g);
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < entries; ++j) {
         in[j] = has_entry<Code>(own, k + j);
         gathered[j] = in[j] ? __ldg(x + column[j]) : T{0};
     }
 #pragma unroll
-    for (int j = 0; j < slice_group; ++j) {
+    for (int j = 0; j < entries; ++j) {
         if (in[j]) {
             sum = fma(value[j], gathered[j], sum);
         }
@@ -162,39 +171,40 @@ __device__ __forceinline__ T add_group(T sum, const Values& values, const int4* 
     return sum;
 }
 
-template <SliceCode Code, class Values, class T>
+template <int Groups, SliceCode Code, class Values, class T>
 __device__ __forceinline__ T slice_row_sum(const Stored<T>& a, const Slice& slice, const Values& values, int own,
                                            std::uint32_t place, const T* __restrict__ x)
 {
+    constexpr int step = Groups * slice_group;
     const int4* bases = a.bases + slice.bases;
     const unsigned char* codes = slice_codes(a, slice);
     const int width = slice.width;
     T sum = 0;
     int k = 0;
-    for (; k + slice_group <= width; k += slice_group) {
-        sum = add_group<Code, true>(sum, values, bases, codes, k, width, own, place, x);
+    for (; k + step <= width; k += step) {
+        sum = add_groups<Groups, Code, true>(sum, values, bases, codes, k, width, own, place, x);
     }
     if (k < width) {
-        sum = add_group<Code, false>(sum, values, bases, codes, k, width, own, place, x);
+        sum = add_groups<Groups, Code, false>(sum, values, bases, codes, k, width, own, place, x);
     }
     return sum;
 }
 
-template <class Values, class T>
+template <int Groups, class Values, class T>
 __device__ __forceinline__ T row_sum(const Stored<T>& a, const Slice& slice, const Values& values, int own,
                                      std::uint32_t place, const T* __restrict__ x)
 {
     switch (slice.code) {
         case SliceCode::diagonal:
-            return slice_row_sum<SliceCode::diagonal>(a, slice, values, own, place, x);
+            return slice_row_sum<Groups, SliceCode::diagonal>(a, slice, values, own, place, x);
         case SliceCode::masked:
-            return slice_row_sum<SliceCode::masked>(a, slice, values, own, place, x);
+            return slice_row_sum<Groups, SliceCode::masked>(a, slice, values, own, place, x);
         case SliceCode::bytes1:
-            return slice_row_sum<SliceCode::bytes1>(a, slice, values, own, place, x);
+            return slice_row_sum<Groups, SliceCode::bytes1>(a, slice, values, own, place, x);
         case SliceCode::bytes2:
-            return slice_row_sum<SliceCode::bytes2>(a, slice, values, own, place, x);
+            return slice_row_sum<Groups, SliceCode::bytes2>(a, slice, values, own, place, x);
         default:
-            return slice_row_sum<SliceCode::bytes4>(a, slice, values, own, place, x);
+            return slice_row_sum<Groups, SliceCode::bytes4>(a, slice, values, own, place, x);
     }
 }
 
@@ -210,20 +220,20 @@ __device__ __forceinline__ T decoded_row_sum(const Stored<T>& a, const Slice& sl
     };
     switch (slice.stored) {
         case SliceValues::uniform:
-            return row_sum(a, slice, UniformValues<T>{reinterpret_cast<const T*>(values)}, own, place, x);
+            return row_sum<1>(a, slice, UniformValues<T>{reinterpret_cast<const T*>(values)}, own, place, x);
         case SliceValues::nibbles:
-            return row_sum(a, slice,
-                           TableValues<T, unsigned short>{reinterpret_cast<const unsigned short*>(values), table()},
-                           own, place, x);
+            return row_sum<1>(a, slice,
+                              TableValues<T, unsigned short>{reinterpret_cast<const unsigned short*>(values), table()},
+                              own, place, x);
         case SliceValues::bytes:
-            return row_sum(a, slice, TableValues<T, unsigned>{reinterpret_cast<const unsigned*>(values), table()}, own,
-                           place, x);
+            return row_sum<1>(a, slice, TableValues<T, unsigned>{reinterpret_cast<const unsigned*>(values), table()},
+                              own, place, x);
         case SliceValues::floats:
             if constexpr (sizeof(T) > sizeof(float)) {
-                return row_sum(a, slice, PlainValues<float>{reinterpret_cast<const float*>(values)}, own, place, x);
+                return row_sum<1>(a, slice, PlainValues<float>{reinterpret_cast<const float*>(values)}, own, place, x);
             }
         default:
-            return row_sum(a, slice, PlainValues<T>{reinterpret_cast<const T*>(values)}, own, place, x);
+            return row_sum<1>(a, slice, PlainValues<T>{reinterpret_cast<const T*>(values)}, own, place, x);
     }
 }
 
@@ -297,9 +307,8 @@ __device__ __forceinline__ void prefetch_headers(const Slice* slices, std::int64
 /// of a row depend on the row alone, neither on its slice nor on how that is stored. What is not there costs registers
 /// if it is compiled in, so values are raw unless `Encoded`, and nothing is left in CSR unless `Left`.
 /// \param sums  null, or where each slice leaves the sum of x[i + diagonal] y[i] over its rows
-template <bool Encoded, bool Left, bool Sums, class T>
-__global__ void __launch_bounds__(threads, Encoded&& Left ? sell_tuning.blocks_with_everything
-                                                          : sell_tuning.blocks_per_multiprocessor)
+template <int Groups, bool Encoded, bool Left, bool Sums, class T>
+__global__ void __launch_bounds__(threads, blocks_at_once(Groups, Encoded&& Left))
     sell_kernel(const Stored<T> a, std::int64_t first, std::int64_t slices, std::int64_t ahead, T alpha,
                 const T* __restrict__ x, T beta, T* __restrict__ y, const std::int32_t* __restrict__ y_row,
                 std::int64_t diagonal, double* __restrict__ sums)
@@ -333,7 +342,8 @@ __global__ void __launch_bounds__(threads, Encoded&& Left ? sell_tuning.blocks_w
     } else if constexpr (Encoded) {
         sum = decoded_row_sum(a, slice, own, place, x);
     } else {
-        sum = row_sum(a, slice, PlainValues<T>{reinterpret_cast<const T*>(slice_values(a, slice))}, own, place, x);
+        sum = row_sum<Groups>(a, slice, PlainValues<T>{reinterpret_cast<const T*>(slice_values(a, slice))}, own, place,
+                              x);
     }
     if (Left && long_rows != 0) {
         sum = add_long_rows(a, long_rows, row, sum, lane, x);
