@@ -66,6 +66,8 @@ struct Counters {
     long long least;               ///< entries that C has at least
     unsigned long long pool_used;  ///< words of the pool; more than it has if there was no room
     int unstored;                  ///< a row whose words are not in the pool
+    long long sampled_bound;       ///< of the words of rows that were counted before the others,
+    long long sampled_entries;     ///< and their entries of C
     unsigned structure[classes];   ///< rows in each class
     int widest[classes];           ///< words of the widest row in each class of the symbolic phase
     unsigned structure_used[classes];

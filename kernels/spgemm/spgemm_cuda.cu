@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <ranges>
 #include <string>
@@ -11,6 +12,7 @@
 #include <kernels/spgemm/device.cuh>
 #include <kernels/spgemm/launch_policy.hpp>
 #include <kernels/spgemm/repeated_values.cuh>
+#include <kernels/spgemm/row_sample.cuh>
 #include <kernels/spgemm/short_rows.cuh>
 #include <kernels/spgemm/spgemm.hpp>
 #include <kernels/spgemm/spread.cuh>
@@ -93,7 +95,7 @@ public:
         read(device_counters_, stream);
         units_ = context.compute_units;
         if (!by_virtual_warps(accumulator_)) {
-            make_pool(a, b, options.a_in_b >= 0, context);  // virtual warps want columns, not words
+            make_pool(a, b, options.a_in_b >= 0, nnz_of_rows, context);  // virtual warps want columns, not words
         }
         find_spread_rows(a.rows, context);
         StructureJob job = structure_job();
@@ -302,16 +304,66 @@ private:
                 .spread_above = spread_.above};
     }
 
-    /// Room to keep the words that are counted: as much as surely suffices, or as C is guessed to take at least.
-    void make_pool(const CsrShard<T>& a, const CsrShard<T>& b, bool within, const Context& context)
+    /// Room to keep the words that are counted: as much as surely suffices, as C is guessed to take at least, or as a
+    /// sample of the rows says. Rows that find none are counted again. In what a word takes there is room for an entry
+    /// of C, of which it has at least one.
+    void make_pool(const CsrShard<T>& a, const CsrShard<T>& b, bool within, std::int32_t* nnz_of_rows,
+                   const Context& context)
     {
         constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
+        constexpr std::int64_t word_bytes = sizeof(Word);
         const std::int64_t enough = pool_words(counters_.bound);
         // No more than A, B and C take at least, so that it is not these words that memory is short of.
         const std::int64_t operands = (b.nnz + (within ? 0 : a.nnz) + counters_.least) * entry_bytes;
-        std::int64_t bytes = std::min<std::int64_t>(enough * static_cast<std::int64_t>(sizeof(Word)), operands);
-        bytes = std::min(bytes, workspace_left());
-        pool_ = try_array<Word>(context, bytes / static_cast<std::int64_t>(sizeof(Word)));
+        const std::int64_t sure = std::min({enough, operands / word_bytes, workspace_left() / word_bytes});
+        if (worth_sampling(counters_.bound, sure)) {
+            const SampledWords sampled = sample_words(nnz_of_rows, context);
+            const std::int64_t words = std::min({enough, sampled.words, workspace_left() / word_bytes});
+            if (words > sure) {
+                pool_ = try_array<Word>(context, words);
+                if (try_array<std::byte>(context, sampled.entries * entry_bytes).size() > 0) {
+                    return;
+                }
+                pool_.reset();  // C would not fit beside it
+            }
+        }
+        pool_ = try_array<Word>(context, sure);
+    }
+
+    /// What all rows take, by those of a sample, which are counted for it; nothing of rows that are too few.
+    struct SampledWords {
+        std::int64_t words = 0;
+        std::int64_t entries = 0;
+    };
+    SampledWords sample_words(std::int32_t* nnz_of_rows, const Context& context)
+    {
+        const std::int64_t stride = sample_stride(a_.rows);
+        const std::int64_t most = 2 * counters_.bound / stride;
+        const auto room = try_array<Word>(context, std::min<std::int64_t>(most, workspace_left() / sizeof(Word)));
+        if (static_cast<std::int64_t>(room.size()) < most) {
+            return {};
+        }
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        StructureJob job = structure_job();
+        job.row_nnz = nnz_of_rows;
+        job.counters = device_counters_;
+        job.pool = room.data();
+        job.pool_capacity = static_cast<long long>(room.size());
+        job.spread_above = sample_policy.most_products;
+        // The list of the numeric phase is still to be made.
+        const std::int64_t rows =
+            count_sample(job, counters_, stride, structure_list_, numeric_list_, overlaps_, stream);
+        read(device_counters_, stream);
+        static_assert(offsetof(Counters, unstored) == offsetof(Counters, pool_used) + sizeof(Counters::pool_used));
+        RMSP_CUDA_CHECK(cudaMemsetAsync(&device_counters_->pool_used, 0,
+                                        sizeof(Counters::pool_used) + sizeof(Counters::unstored), stream));
+        if (rows < sample_policy.fewest_rows) {
+            return {};
+        }
+        const double all = sample_policy.margin * static_cast<double>(counters_.bound) /
+                           static_cast<double>(std::max(counters_.sampled_bound, 1LL));
+        return {static_cast<std::int64_t>(all * static_cast<double>(counters_.pool_used)),
+                static_cast<std::int64_t>(all * static_cast<double>(counters_.sampled_entries))};
     }
 
     /// Rows that many blocks take, if there are any and there is room for their bitmaps, within what A and B take.

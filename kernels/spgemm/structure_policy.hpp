@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include <kernels/spgemm/row_policy.hpp>
@@ -200,6 +201,30 @@ constexpr int rows_a_slab(std::int64_t rows, std::int64_t warps)
 /// Words to keep room for, where the rows of C have at most `bound`: in graphs, too, rows meet the same words again and
 /// again.
 constexpr std::int64_t pool_words(std::int64_t bound) { return bound / 4 * 3 + bound / 8; }
+
+/// When some rows are counted before the others, to see how many words all will take.
+struct SamplePolicy {
+    std::int64_t least_bound = 8'000'000;  ///< words; of fewer it takes longer than it spares
+    std::int64_t rows = 2048;              ///< about so many,
+    std::int64_t least_stride = 16;        ///< of so many times as many at least
+    std::int64_t fewest_rows = 32;         ///< fewer say little
+    std::int32_t most_products = 1 << 15;  ///< of a row; those that have more would keep all waiting
+    double margin = 1.25;                  ///< for what warps take and do not use, and for chance
+    bool operator==(const SamplePolicy&) const = default;
+};
+inline constexpr SamplePolicy sample_policy{};
+
+/// Whether the words of all rows, at most `bound`, may be many more than there is room for.
+constexpr bool worth_sampling(std::int64_t bound, std::int64_t room, const SamplePolicy& policy = sample_policy)
+{
+    return bound >= policy.least_bound && room < pool_words(bound) / 2;
+}
+
+/// Every how many of so many rows one is counted.
+constexpr std::int64_t sample_stride(std::int64_t rows, const SamplePolicy& policy = sample_policy)
+{
+    return std::max(rows / policy.rows, policy.least_stride);
+}
 
 /// Classes whose rows may also be worked on as those of the next class: same kernel, less room a row.
 constexpr bool grows_into_next(StructureClass c)

@@ -34,6 +34,16 @@ TEST(SpgemmPolicy, SpanOfARow)
     EXPECT_EQ(row(0, most, 2, 2).span_words(), 1 << 26);
 }
 
+TEST(SpgemmPolicy, SampledRowsAreFew)
+{
+    EXPECT_FALSE(worth_sampling(7'999'999, 0));
+    EXPECT_TRUE(worth_sampling(8'000'000, 3'499'999));
+    EXPECT_FALSE(worth_sampling(8'000'000, 3'500'000));
+    EXPECT_EQ(sample_stride(100), 16);
+    EXPECT_EQ(sample_stride(100'000), 48);
+    EXPECT_EQ(sample_stride(1'000'000'000), 488'281);
+}
+
 TEST(SpgemmPolicy, StructureClassHoldsTheRow)
 {
     for (const std::int64_t shared : {least_shared, a100_shared, h200_shared}) {

@@ -351,6 +351,28 @@ TEST_P(SpgemmKernels, KeepsToTheWorkspaceLimitOrSaysWhatItNeeds)
     });
 }
 
+TEST_P(SpgemmKernels, RoomForWordsIsWhatASampleOfTheRowsTakes)
+{
+    visit([&]<class T>(const SpgemmKernel<T>& kernel) {
+        if (kernel.info.name != "spgemm") {
+            GTEST_SKIP() << "keeps no words";
+        }
+        // Most of 8.7 million products are entries of their own, and most of these words of their own.
+        const HostCsr<T> a = matrix<T>(24'000, std::vector<std::int64_t>(24'000, 19), 1);
+        const auto rows = expected_rows(a, a);
+        const DeviceCsr<T> d(*device_, a, Offsets::i32);
+        const auto least_bytes = std::int64_t{6'000'000} * 8;
+        const auto op = kernel.prepare(d.shard, d.shard, {}, device_->context());
+        EXPECT_GT(op->workspace_bytes(), least_bytes);
+        expect_rows(fill_product(*device_, *op, d, d, T{1}), rows, T{1});
+        SpgemmOptions options;
+        options.workspace_limit = least_bytes / 2;
+        const auto limited = kernel.prepare(d.shard, d.shard, options, device_->context());
+        EXPECT_LE(limited->workspace_bytes(), options.workspace_limit);
+        expect_rows(fill_product(*device_, *limited, d, d, T{1}), rows, T{1});
+    });
+}
+
 /// From the second time on, where products are listed.
 TEST_P(SpgemmKernels, RepeatedValuesKeepTheirBits)
 {
