@@ -51,7 +51,7 @@ public:
     /// Adds without a branch, and to the lowest level alone: 1 if the place is new.
     std::int64_t insert(std::int64_t place)
     {
-        std::uint64_t& word = levels_[0][static_cast<std::size_t>(place / bits)];
+        std::uint64_t& word = levels_[0][word_of(place)];
         const std::uint64_t before = word;
         word |= std::uint64_t{1} << (place % bits);
         return static_cast<std::int64_t>(before != word);
@@ -78,13 +78,13 @@ public:
     void insert_collected(const std::int32_t* columns, std::int64_t n, std::int32_t first)
     {
         std::uint64_t* const words = levels_[0].data();
-        std::int64_t word = (std::int64_t{columns[0]} - first) / bits;
+        std::size_t word = word_of(std::int64_t{columns[0]} - first);
         std::uint64_t collected = 0;
         for (std::int64_t i = 0; i < n; ++i) {
             const std::int64_t place = std::int64_t{columns[i]} - first;
-            if (place / bits != word) {
+            if (word_of(place) != word) {
                 words[word] |= collected;
-                word = place / bits;
+                word = word_of(place);
                 collected = 0;
             }
             collected |= std::uint64_t{1} << (place % bits);
@@ -116,7 +116,7 @@ public:
     void remove(const std::int32_t* columns, std::int64_t n, std::int32_t first)
     {
         for (std::int64_t i = 0; i < n; ++i) {
-            levels_[0][static_cast<std::size_t>((std::int64_t{columns[i]} - first) / bits)] = 0;
+            levels_[0][word_of(std::int64_t{columns[i]} - first)] = 0;
         }
     }
 
@@ -136,6 +136,11 @@ public:
     }
 
 private:
+    /// Unsigned: a shift alone.
+    static std::size_t word_of(std::int64_t place)
+    {
+        return static_cast<std::size_t>(place) / static_cast<std::size_t>(bits);
+    }
     void mark(std::int64_t low)
     {
         std::uint64_t& word = levels_[1][static_cast<std::size_t>(low / bits)];
@@ -155,6 +160,54 @@ private:
     }
 
     HostVector<std::uint64_t> levels_[3];
+};
+
+/// A byte for each column of a range, which says in which row the column was seen last: nothing is taken back behind a
+/// row, and to see a column waits for no neighbour, as in a word of bits.
+class ColumnMarks {
+public:
+    /// Room for ranges of so many columns.
+    void reserve(std::int64_t columns)
+    {
+        marks_.assign(static_cast<std::size_t>(columns), 0);
+        row_ = 0;
+    }
+    std::int64_t bytes() const { return static_cast<std::int64_t>(marks_.size()); }
+
+    /// Before the first column of a row.
+    void open()
+    {
+        if (++row_ == 0) {
+            std::fill(marks_.begin(), marks_.end(), std::uint8_t{0});
+            row_ = 1;
+        }
+    }
+    /// Writes the n columns, places plus first, that the row has not had yet to out, each once; the end of what was
+    /// written. Which those are is found for some at a time before any is written: a place to write to that depends on
+    /// what was read holds up all that is read behind it.
+    std::int32_t* take_new(const std::int32_t* columns, std::int64_t n, std::int32_t first, std::int32_t* out)
+    {
+        constexpr std::int64_t bits = 64;
+        std::uint8_t* const marks = marks_.data();
+        const std::uint8_t row = row_;
+        for (const std::int32_t* const end = columns + n; columns < end; columns += bits) {
+            const std::int64_t some = std::min<std::int64_t>(bits, end - columns);
+            std::uint64_t fresh = 0;
+            for (std::int64_t i = 0; i < some; ++i) {
+                std::uint8_t& mark = marks[columns[i] - first];
+                fresh |= static_cast<std::uint64_t>(mark != row) << i;
+                mark = row;
+            }
+            for (; fresh != 0; fresh &= fresh - 1) {
+                *out++ = columns[std::countr_zero(fresh)];
+            }
+        }
+        return out;
+    }
+
+private:
+    HostVector<std::uint8_t> marks_;
+    std::uint8_t row_ = 0;  ///< counts rows, from 1 on
 };
 
 /// Columns that sort_columns() reads behind those that it sorts, at most.

@@ -13,6 +13,7 @@ namespace rmsp::kernels::spgemm {
 
 /// In what the columns of a row are found, and in what its products are added up.
 struct WindowRows {
+    std::int64_t marks = 131072;                ///< widest row whose columns are found by marks of a byte
     std::int64_t bits = std::int64_t{1} << 21;  ///< widest row whose columns are found in bits: they stay in the cache
     std::int64_t sums = 131072;                 ///< widest row whose sums stand in a dense window
     std::int64_t columns_per_product = 256;     ///< wider ones do where so few columns come to a product
@@ -93,11 +94,12 @@ public:
         }
     };
 
-    RowsOfProduct(const CsrShard<T>& a, HostAccumulator accumulator, int threads, Memory& memory)
+    /// threads: that examine the rows; one: are they multiplied by one as well, so that nobody shares the chunks?
+    RowsOfProduct(const CsrShard<T>& a, HostAccumulator accumulator, int threads, bool one, Memory& memory)
         : a_(a),
           accumulator_(accumulator),
           threads_(threads),
-          chunk_rows_(std::clamp<std::int64_t>(a.rows / 512, 1, most_chunk_rows)),
+          chunk_rows_(one ? most_chunk_rows : std::clamp<std::int64_t>(a.rows / 512, 1, most_chunk_rows)),
           products_of_(memory, static_cast<std::size_t>(a.rows)),
           span_of_(memory, static_cast<std::size_t>(a.rows)),
           kinds_(memory, static_cast<std::size_t>(a.rows)),
@@ -243,6 +245,7 @@ private:
                            const Span* of_b, const std::uint8_t* kinds_b, Chunk& chunk, Largest& largest)
     {
         const std::int32_t* const columns = a_.col_idx;
+        const auto b_shifted = [&](std::int32_t column) { return (kinds_b[column] & of_shifted) != 0; };
         std::int64_t all = 0;
         std::int64_t products_before = 0;  // of the last row
         for (std::int64_t row = first_row; row < end;) {
@@ -262,8 +265,7 @@ private:
                     kind &= kinds_b[k];
                 }
             }
-            const std::int64_t behind = end_of_shifted(
-                a_ptr, columns, row, end, [&](std::int32_t column) { return (kinds_b[column] & of_shifted) != 0; });
+            const std::int64_t behind = end_of_shifted(a_ptr, columns, row, end, b_shifted);
             // A row has fewer entries than that, hence more of them are never asked for.
             const auto stored =
                 static_cast<std::int32_t>(std::min<std::int64_t>(products, std::numeric_limits<std::int32_t>::max()));
@@ -273,6 +275,13 @@ private:
             kinds_.data()[row] = kind;
             std::fill(kinds_.data() + row + 1, kinds_.data() + behind,
                       static_cast<std::uint8_t>((kind & of_runs) | of_shifted));
+            if (row == first_row && row > 0) {  // what the row before is, another thread may be finding
+                if (end_of_shifted(a_ptr, columns, row - 1, row + 1, b_shifted) > row) {
+                    kinds_.data()[row] |= of_shifted;
+                } else if (is_same(a_ptr, columns, row)) {
+                    kinds_.data()[row] |= of_same;
+                }
+            }
             enlarge(row, largest);
             products_before = products;
             all += products * (behind - row);

@@ -7,6 +7,7 @@
 
 #include <core/team.hpp>
 #include <kernels/spgemm/host_columns.hpp>
+#include <kernels/spgemm/host_find.hpp>
 #include <kernels/spgemm/host_rows.hpp>
 #include <kernels/spgemm/host_shifted.hpp>
 #include <kernels/spgemm/spgemm.hpp>
@@ -16,8 +17,9 @@
 namespace rmsp::kernels {
 namespace {
 
-using spgemm::ColumnBits;
+using spgemm::ColumnFinder;
 using spgemm::ColumnTable;
+using spgemm::FoundColumns;
 using spgemm::HostAccumulator;
 using spgemm::row_weight;
 using spgemm::RowsOfProduct;
@@ -27,13 +29,6 @@ constexpr std::int64_t blocks_per_thread = 64;
 /// Nonzeros, or products, and rows (row_weight each) below which a team of threads takes longer to wake than it saves.
 constexpr std::int64_t least_examined = 400'000;
 constexpr std::int64_t least_multiplied = 262'144;
-/// Rows of at most so many entries are sorted by comparing all with all, unless so many entries, or more, come to a
-/// word of their bits: then their bits are looked through.
-constexpr std::int64_t most_compared = 128;
-constexpr std::int64_t fewest_in_word = 2;
-/// So many products a word, and those of a row of B are collected before they are added to it.
-constexpr std::int64_t fewest_collected = 4;
-
 /// The columns of C are found once, in prepare(), and kept until fill() has written them; the values are added up where
 /// their columns are known.
 template <class T>
@@ -44,15 +39,11 @@ public:
         : a_(a),
           b_(b),
           keep_(workspace_limit == 0),
-          threads_(std::max(context.threads, 1)),
+          threads_(threads_worth_waking(a, b, std::max(context.threads, 1))),
           row_ptr_(*context.memory, static_cast<std::size_t>(a.rows) + 1),
-          rows_(a, accumulator, a.nnz + b.nnz + row_weight * (a.rows + b.rows) < least_examined ? 1 : threads_,
-                *context.memory)
+          rows_(a, accumulator, is_small(a, b) ? 1 : threads_, threads_ == 1, *context.memory)
     {
         rows_.examine(b, *context.memory);
-        if (rows_.products() + row_weight * a.rows < least_multiplied) {
-            threads_ = 1;
-        }
         cut(*context.memory);
         make_scratch(workspace_limit);
         find_structure();
@@ -85,7 +76,7 @@ public:
                     if (row > block.first && rows_.same(row)) {
                         std::copy_n(out - count, count, out);
                     } else {
-                        find_columns(row, scratch, a_ptr, b_ptr, out);
+                        finder_.find(row, scratch.columns, a_ptr, b_ptr, out);
                     }
                     spgemm::repeat_columns(out, count, alike);
                     row += alike;
@@ -108,17 +99,14 @@ public:
 private:
     /// What one thread works with.
     struct Scratch {
-        ColumnBits bits;
-        ColumnTable table;
-        HostVector<std::int32_t> found;     ///< columns of one row
-        HostVector<std::int32_t> unsorted;  ///< columns of one row, before they are sorted
-        HostVector<T> sums;                 ///< of each column of a window, or of each slot of the table
+        FoundColumns columns;
+        HostVector<std::int32_t> found;  ///< columns of one row
+        HostVector<T> sums;              ///< of each column of a window, or of each slot of the table
 
         std::int64_t bytes() const
         {
-            return bits.bytes() + table.bytes() +
-                   static_cast<std::int64_t>((found.size() + unsorted.size()) * sizeof(std::int32_t) +
-                                             sums.size() * sizeof(T));
+            return columns.bytes() +
+                   static_cast<std::int64_t>(found.size() * sizeof(std::int32_t) + sums.size() * sizeof(T));
         }
     };
 
@@ -129,6 +117,26 @@ private:
         std::int64_t columns = 0;
         std::int64_t entries = 0;  ///< of C
     };
+
+    /// Whether one thread examines the factors as fast as more that wake first.
+    static bool is_small(const CsrShard<T>& a, const CsrShard<T>& b)
+    {
+        return a.nnz + b.nnz + row_weight * (a.rows + b.rows) < least_examined;
+    }
+    /// Threads that multiply. Only products of small factors are counted for that.
+    static int threads_worth_waking(const CsrShard<T>& a, const CsrShard<T>& b, int threads)
+    {
+        if (threads == 1 || !is_small(a, b)) {
+            return threads;
+        }
+        std::int64_t products = row_weight * a.rows;
+        b.row_ptr.visit([&](const auto* b_ptr) {
+            for (std::int64_t i = 0; i < a.nnz; ++i) {
+                products += std::int64_t{b_ptr[a.col_idx[i] + 1]} - b_ptr[a.col_idx[i]];
+            }
+        });
+        return products < least_multiplied ? 1 : threads;
+    }
 
     /// Ranges of rows with equal products.
     void cut(Memory& memory)
@@ -162,12 +170,11 @@ private:
     {
         const auto& largest = rows_.largest();
         const int table = std::max(largest.table, largest.table_of_sums);
-        const std::int64_t slots = table < 0 ? 0 : std::int64_t{1} << table;
         const std::int64_t sums =
             std::max(largest.window, largest.table_of_sums < 0 ? 0 : std::int64_t{1} << largest.table_of_sums);
-        const std::int64_t bytes = workspace_bytes() + threads_ * ((2 * largest.entries + spgemm::sorted_lanes) * 4 +
-                                                                   sums * static_cast<std::int64_t>(sizeof(T)) +
-                                                                   (largest.in_bits / 62 + 3) * 8 + slots * 4);
+        const std::int64_t bytes =
+            workspace_bytes() + threads_ * (FoundColumns::bytes_of(largest.entries, largest.in_bits, table) +
+                                            largest.entries * 4 + sums * static_cast<std::int64_t>(sizeof(T)));
         if (workspace_limit > 0 && bytes > workspace_limit) {
             throw Error(
                 ErrorCode::out_of_memory,
@@ -176,12 +183,9 @@ private:
         }
         scratch_.resize(static_cast<std::size_t>(threads_));
         for (Scratch& scratch : scratch_) {
+            scratch.columns.reserve(largest.entries, largest.in_bits, table);
             scratch.found.resize(static_cast<std::size_t>(largest.entries));
-            // A column that is there already is written as well, behind the others.
-            scratch.unsorted.resize(static_cast<std::size_t>(largest.entries + spgemm::sorted_lanes));
             scratch.sums.resize(static_cast<std::size_t>(sums));
-            scratch.bits.reserve(largest.in_bits);
-            scratch.table.reserve(table);
         }
     }
 
@@ -195,7 +199,7 @@ private:
             for (std::int64_t row = block.first; row < block.end;) {
                 const std::int64_t alike = rows_.shifted_from(row, block.end);
                 if (row == block.first || !rows_.same(row)) {
-                    count = find_columns(row, scratch, a_ptr, b_ptr, out);
+                    count = finder_.find(row, scratch.columns, a_ptr, b_ptr, out);
                 } else if (keep_) {
                     std::copy_n(out - count, count, out);
                 }
@@ -224,85 +228,6 @@ private:
                 }
             }
         });
-    }
-
-    /// Writes the columns of a row of C to out, which has room for bound(row), in rising order; how many.
-    template <class AIndex, class BIndex>
-    std::int64_t find_columns(std::int64_t row, Scratch& scratch, const AIndex* a_ptr, const BIndex* b_ptr,
-                              std::int32_t* out) const
-    {
-        const spgemm::Span span = rows_.span(row);
-        const auto for_each_column = [&](const auto& f) {
-            for (std::int64_t i = a_ptr[row]; i < a_ptr[row + 1]; ++i) {
-                const std::int64_t k = a_.col_idx[i];
-                const std::int64_t end = b_ptr[k + 1];
-                for (std::int64_t j = b_ptr[k]; j < end; ++j) {
-                    f(b_.col_idx[j]);
-                }
-            }
-        };
-        if (rows_.products(row) == 0) {
-            return 0;
-        }
-        std::int64_t count = 0;
-        if (rows_.accumulator() != HostAccumulator::hash && span.columns() <= ColumnBits::bits) {
-            std::uint64_t word = 0;
-            for_each_column([&](std::int32_t column) { word |= std::uint64_t{1} << (column - span.first); });
-            for (; word != 0; word &= word - 1) {
-                out[count++] = span.first + std::countr_zero(word);
-            }
-        } else if (rows_.finds_in_bits(row)) {
-            count = find_in_bits(row, scratch, a_ptr, b_ptr, for_each_column, out);
-        } else {
-            scratch.table.open(rows_.table_bits(row));
-            for_each_column([&](std::int32_t column) {
-                std::uint64_t place = 0;
-                if (scratch.table.add(column, place)) {
-                    out[count++] = column;
-                }
-            });
-            scratch.table.clear();
-            std::sort(out, out + count);
-        }
-        return count;
-    }
-
-    /// find_columns() of a row whose columns are found in bits.
-    template <class AIndex, class BIndex, class Columns>
-    std::int64_t find_in_bits(std::int64_t row, Scratch& scratch, const AIndex* a_ptr, const BIndex* b_ptr,
-                              const Columns& for_each_column, std::int32_t* out) const
-    {
-        ColumnBits& bits = scratch.bits;
-        const spgemm::Span span = rows_.span(row);
-        const bool collects = rows_.products(row) * ColumnBits::bits >= fewest_collected * span.columns();
-        if (rows_.in_runs(row) || collects) {
-            for (std::int64_t i = a_ptr[row]; i < a_ptr[row + 1]; ++i) {
-                const std::int64_t k = a_.col_idx[i];
-                const std::int64_t n = b_ptr[k + 1] - b_ptr[k];
-                if (n > 0) {
-                    const std::int32_t* const columns = b_.col_idx + b_ptr[k];
-                    rows_.in_runs(row) ? bits.insert_run(std::int64_t{columns[0]} - span.first, n)
-                                       : bits.insert_collected(columns, n, span.first);
-                }
-            }
-            return bits.take_lowest(span.first, span.columns(), out) - out;
-        }
-        std::int32_t* const found = scratch.unsorted.data();
-        std::int64_t count = 0;
-        for_each_column([&](std::int32_t column) {
-            found[count] = column;
-            count += bits.insert(std::int64_t{column} - span.first);
-        });
-        if (count * ColumnBits::bits >= fewest_in_word * span.columns()) {
-            bits.take_lowest(span.first, span.columns(), out);
-        } else if (count <= most_compared) {
-            bits.remove(found, count, span.first);
-            (wide_ ? spgemm::sort_columns_wide : spgemm::sort_columns)(found, count, out);
-        } else {
-            bits.add_to_levels(found, count, span.first);
-            bits.take(span.first, span.columns(), out);
-        }
-        return count;
     }
 
     template <class AIndex, class BIndex>
@@ -339,7 +264,7 @@ private:
                 }
                 continue;
             }
-            ColumnTable& table = scratch.table;
+            ColumnTable& table = scratch.columns.table;
             table.open(rows_.table_bits(row));
             for (std::int64_t i = begin; i < end; ++i) {
                 std::uint64_t place = 0;
@@ -363,6 +288,7 @@ private:
             const std::int64_t k = a_.col_idx[i];
             const T value = a_values[i];
             const std::int64_t end = b_ptr[k + 1];
+            __builtin_prefetch(b_values + spgemm::fetch_columns(a_, b_, i, b_ptr));
             for (std::int64_t j = b_ptr[k]; j < end; ++j) {
                 sum_of(b_.col_idx[j]) += value * b_values[j];
             }
@@ -413,11 +339,11 @@ private:
 
     CsrShard<T> a_;
     CsrShard<T> b_;
-    bool keep_;                             ///< the columns of C, between prepare() and fill()
-    bool wide_ = core::has_wide_vectors();  ///< runs what is compiled for wider vectors
+    bool keep_;  ///< the columns of C, between prepare() and fill()
     int threads_;
     DeviceArray<std::int64_t> row_ptr_;
     RowsOfProduct<T> rows_;
+    ColumnFinder<T> finder_{a_, b_, rows_};
     std::vector<Block> blocks_;
     DeviceArray<std::int32_t> columns_;  ///< of C, block by block, while keep_
     std::vector<Scratch> scratch_;       ///< one a thread
