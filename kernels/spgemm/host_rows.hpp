@@ -94,12 +94,13 @@ public:
         }
     };
 
-    /// threads: that examine the rows; one: are they multiplied by one as well, so that nobody shares the chunks?
-    RowsOfProduct(const CsrShard<T>& a, HostAccumulator accumulator, int threads, bool one, Memory& memory)
+    /// threads: that examine the rows; blocks: that they will be cut into, at whole chunks.
+    RowsOfProduct(const CsrShard<T>& a, HostAccumulator accumulator, int threads, std::int64_t blocks, Memory& memory)
         : a_(a),
           accumulator_(accumulator),
           threads_(threads),
-          chunk_rows_(one ? most_chunk_rows : std::clamp<std::int64_t>(a.rows / 512, 1, most_chunk_rows)),
+          chunk_rows_(blocks == 1 ? most_chunk_rows
+                                  : std::clamp<std::int64_t>(a.rows / (4 * blocks), 1, most_chunk_rows)),
           products_of_(memory, static_cast<std::size_t>(a.rows)),
           span_of_(memory, static_cast<std::size_t>(a.rows)),
           kinds_(memory, static_cast<std::size_t>(a.rows)),

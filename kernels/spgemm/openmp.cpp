@@ -24,11 +24,12 @@ using spgemm::HostAccumulator;
 using spgemm::row_weight;
 using spgemm::RowsOfProduct;
 
-/// Ranges of rows a thread: enough for them to end together.
+/// Ranges of rows a thread: enough for them to end together. Less work has fewer, each with rows that are alike.
 constexpr std::int64_t blocks_per_thread = 64;
+constexpr std::int64_t least_of_block = 8192;
 /// Nonzeros, or products, and rows (row_weight each) below which a team of threads takes longer to wake than it saves.
 constexpr std::int64_t least_examined = 400'000;
-constexpr std::int64_t least_multiplied = 262'144;
+constexpr std::int64_t least_multiplied = 65'536;
 /// The columns of C are found once, in prepare(), and kept until fill() has written them; the values are added up where
 /// their columns are known.
 template <class T>
@@ -39,9 +40,10 @@ public:
         : a_(a),
           b_(b),
           keep_(workspace_limit == 0),
-          threads_(threads_worth_waking(a, b, std::max(context.threads, 1))),
+          most_blocks_(blocks_worth_cutting(a, b, std::max(context.threads, 1))),
+          threads_(most_blocks_ == 1 ? 1 : std::max(context.threads, 1)),
           row_ptr_(*context.memory, static_cast<std::size_t>(a.rows) + 1),
-          rows_(a, accumulator, is_small(a, b) ? 1 : threads_, threads_ == 1, *context.memory)
+          rows_(a, accumulator, is_small(a, b) ? 1 : threads_, most_blocks_, *context.memory)
     {
         rows_.examine(b, *context.memory);
         cut(*context.memory);
@@ -123,26 +125,26 @@ private:
     {
         return a.nnz + b.nnz + row_weight * (a.rows + b.rows) < least_examined;
     }
-    /// Threads that multiply. Only products of small factors are counted for that.
-    static int threads_worth_waking(const CsrShard<T>& a, const CsrShard<T>& b, int threads)
+    /// Ranges of rows that threads share, at most; one for a thread alone. Products of small factors are counted for
+    /// that: others are work enough.
+    static std::int64_t blocks_worth_cutting(const CsrShard<T>& a, const CsrShard<T>& b, int threads)
     {
         if (threads == 1 || !is_small(a, b)) {
-            return threads;
+            return threads == 1 ? 1 : threads * blocks_per_thread;
         }
-        std::int64_t products = row_weight * a.rows;
+        std::int64_t weight = row_weight * a.rows;
         b.row_ptr.visit([&](const auto* b_ptr) {
             for (std::int64_t i = 0; i < a.nnz; ++i) {
-                products += std::int64_t{b_ptr[a.col_idx[i] + 1]} - b_ptr[a.col_idx[i]];
+                weight += std::int64_t{b_ptr[a.col_idx[i] + 1]} - b_ptr[a.col_idx[i]];
             }
         });
-        return products < least_multiplied ? 1 : threads;
+        return weight < least_multiplied ? 1 : std::min(weight / least_of_block, threads * blocks_per_thread);
     }
 
     /// Ranges of rows with equal products.
     void cut(Memory& memory)
     {
         const std::int64_t total = rows_.products() + row_weight * a_.rows;
-        const std::int64_t blocks = threads_ == 1 ? 1 : threads_ * blocks_per_thread;
         Block block;
         std::int64_t sum = 0;
         std::int64_t columns = 0;
@@ -150,7 +152,7 @@ private:
             sum += chunk.weight;
             columns += chunk.columns;
             block.end = end;
-            if (sum >= total / blocks + 1 || end == a_.rows) {
+            if (sum >= total / most_blocks_ + 1 || end == a_.rows) {
                 blocks_.push_back(block);
                 block = {end, end, columns, 0};
                 sum = 0;
@@ -340,6 +342,7 @@ private:
     CsrShard<T> a_;
     CsrShard<T> b_;
     bool keep_;  ///< the columns of C, between prepare() and fill()
+    std::int64_t most_blocks_;
     int threads_;
     DeviceArray<std::int64_t> row_ptr_;
     RowsOfProduct<T> rows_;
