@@ -9,6 +9,8 @@ namespace rmsp::kernels::spgemm {
 
 /// So many rows behind one are worth that its products are looked for in its columns.
 inline constexpr std::int64_t fewest_shifted = 3;
+/// Rows of B that are runs of so many columns, on average, are added faster one after the other, without strides.
+inline constexpr std::int64_t long_run = 8;
 
 /// The n columns of the first of `rows` rows stand at out; those of the others are written behind them.
 inline void repeat_columns(std::int32_t* out, std::int64_t n, std::int64_t rows)

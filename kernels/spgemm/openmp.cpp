@@ -243,7 +243,10 @@ private:
             if (begin == end) {
                 continue;
             }
-            if (const std::int64_t alike = rows_.shifted_from(row, block.end); alike > spgemm::fewest_shifted) {
+            const bool long_runs =
+                rows_.in_runs(row) && rows_.products(row) >= spgemm::long_run * (a_ptr[row + 1] - a_ptr[row]);
+            if (const std::int64_t alike = rows_.shifted_from(row, block.end);
+                alike > spgemm::fewest_shifted && !long_runs) {
                 spgemm::add_up_shifted(
                     spgemm::ShiftedRows<T, AIndex, BIndex>{a_ptr, b_ptr, a_.col_idx, b_.col_idx, a_values, b_values},
                     row, alike, alpha, col_idx + begin, end - begin, values + begin);
