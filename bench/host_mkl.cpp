@@ -255,7 +255,8 @@ private:
         auto own_x = ours.make_x(rmsp::Layout::replicated);
         auto own_y = ours.make_y();
         own_x.upload(x.data());
-        ours.measure(Distributed::Vectors::replicated, 2, 3, T{1}, x.data(), T{0}, nullptr, y.data());  // ends races
+        constexpr std::int64_t ends_races = 80;
+        ours.measure(Distributed::Vectors::replicated, 2, ends_races, T{1}, x.data(), T{0}, nullptr, y.data());
         const bool own_right = rmsp::verify_spmv<T>(a.view(), T{1}, x.data(), T{0}, nullptr, y.data()).passed;
 
         Times of_mkl;
