@@ -184,7 +184,7 @@ public:
     }
     /// Writes the n columns, places plus first, that the row has not had yet to out, each once; the end of what was
     /// written. Which those are is found for some at a time before any is written: a place to write to that depends on
-    /// what was read holds up all that is read behind it.
+    /// what was read may hold up all that is read behind it.
     std::int32_t* take_new(const std::int32_t* columns, std::int64_t n, std::int32_t first, std::int32_t* out)
     {
         constexpr std::int64_t bits = 64;
