@@ -305,8 +305,8 @@ private:
     }
 
     /// Room to keep the words that are counted: as much as surely suffices, as C is guessed to take at least, or as a
-    /// sample of the rows says. Rows that find none are counted again. In what a word takes there is room for an entry
-    /// of C, of which it has at least one.
+    /// sample of the rows says. Rows that find none are counted again. A word has an entry of C at least, and takes no
+    /// more than that.
     void make_pool(const CsrShard<T>& a, const CsrShard<T>& b, bool within, std::int32_t* nnz_of_rows,
                    const Context& context)
     {
@@ -314,11 +314,16 @@ private:
         constexpr std::int64_t word_bytes = sizeof(Word);
         const std::int64_t enough = pool_words(counters_.bound);
         // No more than A, B and C take at least, so that it is not these words that memory is short of.
-        const std::int64_t operands = (b.nnz + (within ? 0 : a.nnz) + counters_.least) * entry_bytes;
-        const std::int64_t sure = std::min({enough, operands / word_bytes, workspace_left() / word_bytes});
+        const std::int64_t operands = b.nnz + (within ? 0 : a.nnz);
+        const std::int64_t least = (operands + counters_.least) * entry_bytes;
+        const std::int64_t sure = std::min({enough, least / word_bytes, workspace_left() / word_bytes});
         if (worth_sampling(counters_.bound, sure)) {
             const SampledWords sampled = sample_words(nnz_of_rows, context);
-            const std::int64_t words = std::min({enough, sampled.words, workspace_left() / word_bytes});
+            // With what else is held, no more than A, B and C are guessed to take.
+            const std::int64_t guessed =
+                (operands + sampled.entries) * entry_bytes - static_cast<std::int64_t>(workspace_.size());
+            const std::int64_t words =
+                std::min({enough, sampled.words, guessed / word_bytes, workspace_left() / word_bytes});
             if (words > sure) {
                 pool_ = try_array<Word>(context, words);
                 if (try_array<std::byte>(context, sampled.entries * entry_bytes).size() > 0) {
@@ -332,8 +337,8 @@ private:
 
     /// What all rows take, by those of a sample, which are counted for it; nothing of rows that are too few.
     struct SampledWords {
-        std::int64_t words = 0;
-        std::int64_t entries = 0;
+        std::int64_t words = 0;    ///< with a margin
+        std::int64_t entries = 0;  ///< of C
     };
     SampledWords sample_words(std::int32_t* nnz_of_rows, const Context& context)
     {
@@ -360,9 +365,9 @@ private:
         if (rows < sample_policy.fewest_rows) {
             return {};
         }
-        const double all = sample_policy.margin * static_cast<double>(counters_.bound) /
-                           static_cast<double>(std::max(counters_.sampled_bound, 1LL));
-        return {static_cast<std::int64_t>(all * static_cast<double>(counters_.pool_used)),
+        const double all =
+            static_cast<double>(counters_.bound) / static_cast<double>(std::max(counters_.sampled_bound, 1LL));
+        return {static_cast<std::int64_t>(sample_policy.margin * all * static_cast<double>(counters_.pool_used)),
                 static_cast<std::int64_t>(all * static_cast<double>(counters_.sampled_entries))};
     }
 
