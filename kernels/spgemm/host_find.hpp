@@ -17,8 +17,6 @@ namespace rmsp::kernels::spgemm {
 /// word of their bits: then their bits are looked through.
 inline constexpr std::int64_t most_compared = 128;
 inline constexpr std::int64_t fewest_in_word = 2;
-/// Rows of at most so many products are listed before they are looked through.
-inline constexpr std::int64_t most_listed = 4096;
 /// Columns that are copied at once, and what follows them is written over.
 inline constexpr std::int64_t copied = 8;
 /// Entries of A by which rows of B are asked for before they are read.
@@ -45,19 +43,21 @@ struct FoundColumns {
     HostVector<std::int32_t> unsorted;  ///< of one row
 
     /// Bytes that reserve() takes.
-    static std::int64_t bytes_of(std::int64_t entries, std::int64_t in_bits, int table)
+    template <class Largest>
+    static std::int64_t bytes_of(const Largest& largest, int table)
     {
-        return (entries + sorted_lanes + most_listed + copied) * 4 + (in_bits / 62 + 3) * 8 +
-               std::min(in_bits, window_rows.marks) + (table < 0 ? 0 : std::int64_t{4} << table);
+        return (largest.entries + sorted_lanes + largest.listed + copied) * 4 + (largest.in_bits / 62 + 3) * 8 +
+               largest.marked + (table < 0 ? 0 : std::int64_t{4} << table);
     }
-    /// Room for rows of so many entries, for so many columns that are found in bits, and for tables of so many bits.
-    void reserve(std::int64_t entries, std::int64_t in_bits, int table_bits)
+    /// Room for rows as large as the largest, and for tables of so many bits.
+    template <class Largest>
+    void reserve(const Largest& largest, int table_bits)
     {
-        listed.resize(static_cast<std::size_t>(most_listed + copied));
+        listed.resize(static_cast<std::size_t>(largest.listed + copied));
         // A column that is there already is written as well, behind the others.
-        unsorted.resize(static_cast<std::size_t>(entries + sorted_lanes));
-        bits.reserve(in_bits);
-        marks.reserve(std::min(in_bits, window_rows.marks));
+        unsorted.resize(static_cast<std::size_t>(largest.entries + sorted_lanes));
+        bits.reserve(largest.in_bits);
+        marks.reserve(largest.marked);
         table.reserve(table_bits);
     }
     std::int64_t bytes() const
@@ -141,7 +141,7 @@ private:
         }
         std::int32_t* const found = scratch.unsorted.data();
         std::int64_t count = 0;
-        const bool marked = span.columns() <= window_rows.marks && rows_.products(row) <= most_listed;
+        const bool marked = rows_.finds_by_marks(row);
         if (marked) {
             const std::int64_t n = list_columns(row, a_ptr, b_ptr, scratch.listed.data());
             scratch.marks.open();

@@ -13,7 +13,8 @@ namespace rmsp::kernels::spgemm {
 
 /// In what the columns of a row are found, and in what its products are added up.
 struct WindowRows {
-    std::int64_t marks = 131072;                ///< widest row whose columns are found by marks of a byte
+    std::int64_t marks = 131072;                ///< widest row whose columns are found by marks of a byte,
+    std::int64_t listed = 4096;                 ///< and the most products of one, which are listed for that
     std::int64_t bits = std::int64_t{1} << 21;  ///< widest row whose columns are found in bits: they stay in the cache
     std::int64_t sums = 131072;                 ///< widest row whose sums stand in a dense window
     std::int64_t columns_per_product = 256;     ///< wider ones do where so few columns come to a product
@@ -80,6 +81,8 @@ public:
     struct Largest {
         std::int64_t entries = 0;  ///< of a row of C, at most
         std::int64_t in_bits = 0;  ///< columns of one whose columns are found in bits
+        std::int64_t marked = 0;   ///< columns of one whose columns are found by marks
+        std::int64_t listed = 0;   ///< products of one of those
         std::int64_t window = 0;   ///< of one whose sums stand in a window
         int table = -1;            ///< bits of the tables of the others; -1: there are none
         int table_of_sums = -1;
@@ -88,6 +91,8 @@ public:
         {
             entries = std::max(entries, other.entries);
             in_bits = std::max(in_bits, other.in_bits);
+            marked = std::max(marked, other.marked);
+            listed = std::max(listed, other.listed);
             window = std::max(window, other.window);
             table = std::max(table, other.table);
             table_of_sums = std::max(table_of_sums, other.table_of_sums);
@@ -180,6 +185,12 @@ public:
     }
 
     bool finds_in_bits(std::int64_t row) const { return takes_window(row, window_rows.bits); }
+    /// Whether a row whose columns are found in bits has its products listed, and those columns marked that are new,
+    /// unless they are collected.
+    bool finds_by_marks(std::int64_t row) const
+    {
+        return finds_in_bits(row) && span(row).columns() <= window_rows.marks && products(row) <= window_rows.listed;
+    }
     bool adds_in_window(std::int64_t row) const { return takes_window(row, window_rows.sums); }
     /// Most entries that the row can have.
     std::int64_t bound(std::int64_t row) const { return std::min(products(row), span(row).columns()); }
@@ -301,6 +312,10 @@ private:
             largest.in_bits = std::max(largest.in_bits, columns);
         } else {
             largest.table = std::max(largest.table, table_bits(row));
+        }
+        if (finds_by_marks(row)) {
+            largest.marked = std::max(largest.marked, columns);
+            largest.listed = std::max(largest.listed, products(row));
         }
         if (adds_in_window(row)) {
             largest.window = std::max(largest.window, columns);

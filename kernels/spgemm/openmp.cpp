@@ -30,6 +30,7 @@ constexpr std::int64_t least_of_block = 8192;
 /// Nonzeros, or products, and rows (row_weight each) below which a team of threads takes longer to wake than it saves.
 constexpr std::int64_t least_examined = 400'000;
 constexpr std::int64_t least_multiplied = 65'536;
+
 /// The columns of C are found once, in prepare(), and kept until fill() has written them; the values are added up where
 /// their columns are known.
 template <class T>
@@ -175,8 +176,8 @@ private:
         const std::int64_t sums =
             std::max(largest.window, largest.table_of_sums < 0 ? 0 : std::int64_t{1} << largest.table_of_sums);
         const std::int64_t bytes =
-            workspace_bytes() + threads_ * (FoundColumns::bytes_of(largest.entries, largest.in_bits, table) +
-                                            largest.entries * 4 + sums * static_cast<std::int64_t>(sizeof(T)));
+            workspace_bytes() + threads_ * (FoundColumns::bytes_of(largest, table) + largest.entries * 4 +
+                                            sums * static_cast<std::int64_t>(sizeof(T)));
         if (workspace_limit > 0 && bytes > workspace_limit) {
             throw Error(
                 ErrorCode::out_of_memory,
@@ -185,7 +186,7 @@ private:
         }
         scratch_.resize(static_cast<std::size_t>(threads_));
         for (Scratch& scratch : scratch_) {
-            scratch.columns.reserve(largest.entries, largest.in_bits, table);
+            scratch.columns.reserve(largest, table);
             scratch.found.resize(static_cast<std::size_t>(largest.entries));
             scratch.sums.resize(static_cast<std::size_t>(sums));
         }
