@@ -32,7 +32,6 @@ struct Run {
     std::int64_t width = 0;    ///< entries of each row, unless they stay in CSR
     std::int64_t column = 0;   ///< where the columns of its first row are kept, unless they stay in CSR
     Columns columns = Columns::any;
-    bool padded = false;  ///< values and x go on behind it, so that the rows left by whole strips may read more
 };
 
 /// Runs of rows that are equally long and whose entries k lie in neighbouring columns, along a diagonal, for each k, or
@@ -223,12 +222,8 @@ private:
             const std::int64_t width = row_ptr[row + 1] - row_ptr[row];
             if ((columns == Columns::along && rows >= fewest_along) ||
                 (columns == Columns::same && rows >= fewest_same)) {
-                const std::int32_t* const first_columns = shard_.col_idx + row_ptr[row];
-                const std::int64_t last_column = *std::max_element(first_columns, first_columns + width) + rows - 1;
-                const bool padded =
-                    row_ptr[last] + strip_rows / 2 <= shard_.nnz && last_column + strip_rows / 2 < shard_.cols;
                 part.runs.push_back(
-                    {row, rows, row_ptr[row], width, static_cast<std::int64_t>(part.columns.size()), columns, padded});
+                    {row, rows, row_ptr[row], width, static_cast<std::int64_t>(part.columns.size()), columns});
                 part.columns.insert(part.columns.end(), shard_.col_idx + row_ptr[row],
                                     shard_.col_idx + row_ptr[row + 1]);
                 row = last;
@@ -237,32 +232,30 @@ private:
             // The last row may begin a run with the next one.
             const std::int64_t left = std::max<std::int64_t>(rows - 1, 1);
             if (part.runs.empty() || part.runs.back().columns != Columns::any) {
-                part.runs.push_back({row, 0, row_ptr[row], 0, 0, Columns::any, false});
+                part.runs.push_back({row, 0, row_ptr[row], 0, 0, Columns::any});
             }
             part.runs.back().rows += left;
             row += left;
         }
     }
 
-    /// Adds a strip: `lanes` sums, of rows along diagonals (by == 1) or of the same columns (by == 0). padded: in whole
-    /// vectors, of which the sums behind are not those of any row and not written.
-    template <int lanes, int by, bool ahead, bool padded, class Index>
+    /// Adds a strip: `lanes` sums, of rows along diagonals (by == 1) or of the same columns (by == 0).
+    template <int lanes, int by, bool ahead, class Index>
     static void add_strip(const csr::Product<T, V, Index>& p, const V* values, const std::int32_t* columns,
                           std::int64_t width, std::int64_t shift, std::int64_t row)
     {
-        // What fits 32 bytes, or half of it; an odd number of lanes one by one, unless more may be read.
+        // What fits 32 bytes, or half of it; an odd number of lanes one by one.
         constexpr int most = 32 / static_cast<int>(sizeof(T));
-        constexpr int wide = padded || lanes % most == 0 ? most : lanes % 4 == 0 ? 4 : lanes % 2 == 0 ? 2 : 1;
-        constexpr int vectors = (lanes + wide - 1) / wide;
+        constexpr int wide = lanes % most == 0 ? most : lanes % 4 == 0 ? 4 : lanes % 2 == 0 ? 2 : 1;
         using Sums = csr::Lanes<T, wide>;
         const T* const x = p.x + shift;
-        Sums sums[vectors] = {};
+        Sums sums[lanes / wide] = {};
         for (std::int64_t k = 0; k < width; ++k, values += lanes) {
             if constexpr (ahead) {
                 csr::prefetch_lines(values, lanes);
             }
             const T* const along = x + columns[k];
-            for (int i = 0; i < vectors; ++i) {
+            for (int i = 0; i < lanes / wide; ++i) {
                 Sums entries;
                 csr::load<T, wide>(entries, values + i * wide);
                 if constexpr (by == 0) {
@@ -275,45 +268,14 @@ private:
             }
         }
         T* const y = p.y + row;
-        for (int i = 0; i < vectors; ++i) {
+        for (int i = 0; i < lanes / wide; ++i) {
             sums[i] *= p.alpha;
-        }
-        if (p.beta != T{0}) {
-            Sums before[vectors] = {};
-            std::memcpy(before, y, lanes * sizeof(T));
-            for (int i = 0; i < vectors; ++i) {
-                sums[i] += p.beta * before[i];
+            if (p.beta != T{0}) {
+                Sums before;
+                csr::load<T, wide>(before, y + i * wide);
+                sums[i] += p.beta * before;
             }
-        }
-        std::memcpy(y, sums, lanes * sizeof(T));
-    }
-
-    /// Adds less than half a strip.
-    template <int by, bool ahead, bool padded, class Index>
-    static void add_rest(const csr::Product<T, V, Index>& p, const V* values, const std::int32_t* columns,
-                         std::int64_t width, std::int64_t shift, std::int64_t row, std::int64_t lanes)
-    {
-        switch (lanes) {
-            case 7:
-                add_strip<7, by, ahead, padded>(p, values, columns, width, shift, row);
-                break;
-            case 6:
-                add_strip<6, by, ahead, padded>(p, values, columns, width, shift, row);
-                break;
-            case 5:
-                add_strip<5, by, ahead, padded>(p, values, columns, width, shift, row);
-                break;
-            case 4:
-                add_strip<4, by, ahead, padded>(p, values, columns, width, shift, row);
-                break;
-            case 3:
-                add_strip<3, by, ahead, padded>(p, values, columns, width, shift, row);
-                break;
-            case 2:
-                add_strip<2, by, ahead, padded>(p, values, columns, width, shift, row);
-                break;
-            default:
-                add_strip<1, by, ahead, padded>(p, values, columns, width, shift, row);
+            std::memcpy(y + i * wide, &sums[i], sizeof sums[i]);
         }
     }
 
@@ -325,14 +287,33 @@ private:
         for_each_strip(run.rows, [&](std::int64_t lanes) {
             const std::int64_t shift = by * done;
             const std::int64_t row = run.row + done;
-            if (lanes == strip_rows) {
-                add_strip<strip_rows, by, ahead, false>(p, values, columns, run.width, shift, row);
-            } else if (lanes == strip_rows / 2) {
-                add_strip<strip_rows / 2, by, ahead, false>(p, values, columns, run.width, shift, row);
-            } else if (run.padded) {
-                add_rest<by, ahead, true>(p, values, columns, run.width, shift, row, lanes);
-            } else {
-                add_rest<by, ahead, false>(p, values, columns, run.width, shift, row, lanes);
+            switch (lanes) {
+                case 16:
+                    add_strip<16, by, ahead>(p, values, columns, run.width, shift, row);
+                    break;
+                case 8:
+                    add_strip<8, by, ahead>(p, values, columns, run.width, shift, row);
+                    break;
+                case 7:
+                    add_strip<7, by, ahead>(p, values, columns, run.width, shift, row);
+                    break;
+                case 6:
+                    add_strip<6, by, ahead>(p, values, columns, run.width, shift, row);
+                    break;
+                case 5:
+                    add_strip<5, by, ahead>(p, values, columns, run.width, shift, row);
+                    break;
+                case 4:
+                    add_strip<4, by, ahead>(p, values, columns, run.width, shift, row);
+                    break;
+                case 3:
+                    add_strip<3, by, ahead>(p, values, columns, run.width, shift, row);
+                    break;
+                case 2:
+                    add_strip<2, by, ahead>(p, values, columns, run.width, shift, row);
+                    break;
+                default:
+                    add_strip<1, by, ahead>(p, values, columns, run.width, shift, row);
             }
             values += lanes * run.width;
             done += lanes;
