@@ -255,7 +255,7 @@ private:
         auto own_x = ours.make_x(rmsp::Layout::replicated);
         auto own_y = ours.make_y();
         own_x.upload(x.data());
-        constexpr std::int64_t ends_races = 80;
+        constexpr std::int64_t ends_races = 80;  // more than the longest takes
         ours.measure(Distributed::Vectors::replicated, 2, ends_races, T{1}, x.data(), T{0}, nullptr, y.data());
         const bool own_right = rmsp::verify_spmv<T>(a.view(), T{1}, x.data(), T{0}, nullptr, y.data()).passed;
 

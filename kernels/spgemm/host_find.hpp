@@ -43,15 +43,13 @@ struct FoundColumns {
     HostVector<std::int32_t> unsorted;  ///< of one row
 
     /// Bytes that reserve() takes.
-    template <class Largest>
-    static std::int64_t bytes_of(const Largest& largest, int table)
+    static std::int64_t bytes_of(const LargestRows& largest, int table)
     {
         return (largest.entries + sorted_lanes + largest.listed + copied) * 4 + (largest.in_bits / 62 + 3) * 8 +
                largest.marked + (table < 0 ? 0 : std::int64_t{4} << table);
     }
     /// Room for rows as large as the largest, and for tables of so many bits.
-    template <class Largest>
-    void reserve(const Largest& largest, int table_bits)
+    void reserve(const LargestRows& largest, int table_bits)
     {
         listed.resize(static_cast<std::size_t>(largest.listed + copied));
         // A column that is there already is written as well, behind the others.

@@ -66,6 +66,28 @@ bool is_same(const Index* ptr, const std::int32_t* columns, std::int64_t row)
     return row > 0 && n == ptr[row] - ptr[row - 1] && std::equal(these, these + n, these - n);
 }
 
+/// What is needed to find the columns of any row of C, and to add it up.
+struct LargestRows {
+    std::int64_t entries = 0;  ///< of a row of C, at most
+    std::int64_t in_bits = 0;  ///< columns of one whose columns are found in bits
+    std::int64_t marked = 0;   ///< columns of one whose columns are found by marks
+    std::int64_t listed = 0;   ///< products of one of those
+    std::int64_t window = 0;   ///< of one whose sums stand in a window
+    int table = -1;            ///< bits of the tables of the others; -1: there are none
+    int table_of_sums = -1;
+
+    void take(const LargestRows& other)
+    {
+        entries = std::max(entries, other.entries);
+        in_bits = std::max(in_bits, other.in_bits);
+        marked = std::max(marked, other.marked);
+        listed = std::max(listed, other.listed);
+        window = std::max(window, other.window);
+        table = std::max(table, other.table);
+        table_of_sums = std::max(table_of_sums, other.table_of_sums);
+    }
+};
+
 /// What is known of the rows of C = A B before their columns are: products, first and last column, and which are
 /// *shifted*: their rows of A and B are those of the row of C before, a column further, hence so are their columns;
 /// which are the *same* as the row before, as their rows of A are; and of which all rows of B are *runs* of columns.
@@ -76,27 +98,6 @@ public:
     struct Chunk {
         std::int64_t weight = 0;   ///< products and rows (row_weight each)
         std::int64_t columns = 0;  ///< most entries of C
-    };
-    /// What is needed to add up any of the rows.
-    struct Largest {
-        std::int64_t entries = 0;  ///< of a row of C, at most
-        std::int64_t in_bits = 0;  ///< columns of one whose columns are found in bits
-        std::int64_t marked = 0;   ///< columns of one whose columns are found by marks
-        std::int64_t listed = 0;   ///< products of one of those
-        std::int64_t window = 0;   ///< of one whose sums stand in a window
-        int table = -1;            ///< bits of the tables of the others; -1: there are none
-        int table_of_sums = -1;
-
-        void take(const Largest& other)
-        {
-            entries = std::max(entries, other.entries);
-            in_bits = std::max(in_bits, other.in_bits);
-            marked = std::max(marked, other.marked);
-            listed = std::max(listed, other.listed);
-            window = std::max(window, other.window);
-            table = std::max(table, other.table);
-            table_of_sums = std::max(table_of_sums, other.table_of_sums);
-        }
     };
 
     /// threads: that examine the rows; blocks: that they will be cut into, at whole chunks.
@@ -130,7 +131,7 @@ public:
                         examine_b(b_ptr, b.col_idx, first, std::min(first + most_chunk_rows, b.rows), of_b.data(),
                                   kinds_b.data());
                     }
-                    Largest largest;
+                    LargestRows largest;
 #pragma omp for schedule(dynamic, 1) nowait
                     for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
                         const std::int64_t first = chunk * chunk_rows_;
@@ -150,7 +151,7 @@ public:
     /// Of a row; at most the largest number of 32 bits.
     std::int64_t products(std::int64_t row) const { return products_of_.data()[row]; }
     const Span& span(std::int64_t row) const { return span_of_.data()[row]; }
-    const Largest& largest() const { return largest_; }
+    const LargestRows& largest() const { return largest_; }
     std::int64_t bytes() const
     {
         return static_cast<std::int64_t>(products_of_.size() *
@@ -254,7 +255,7 @@ private:
     /// Rows [first_row, end) of A; their products.
     template <class AIndex, class BIndex>
     std::int64_t examine_a(const AIndex* a_ptr, const BIndex* b_ptr, std::int64_t first_row, std::int64_t end,
-                           const Span* of_b, const std::uint8_t* kinds_b, Chunk& chunk, Largest& largest)
+                           const Span* of_b, const std::uint8_t* kinds_b, Chunk& chunk, LargestRows& largest)
     {
         const std::int32_t* const columns = a_.col_idx;
         const auto b_shifted = [&](std::int32_t column) { return (kinds_b[column] & of_shifted) != 0; };
@@ -304,7 +305,7 @@ private:
         return all;
     }
 
-    void enlarge(std::int64_t row, Largest& largest) const
+    void enlarge(std::int64_t row, LargestRows& largest) const
     {
         const std::int64_t columns = span(row).columns();
         largest.entries = std::max(largest.entries, bound(row));
@@ -333,7 +334,7 @@ private:
     DeviceArray<Span> span_of_;
     DeviceArray<std::uint8_t> kinds_;
     std::vector<Chunk> chunks_;
-    Largest largest_;
+    LargestRows largest_;
 };
 
 }  // namespace rmsp::kernels::spgemm

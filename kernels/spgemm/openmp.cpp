@@ -130,8 +130,11 @@ private:
     /// that: others are work enough.
     static std::int64_t blocks_worth_cutting(const CsrShard<T>& a, const CsrShard<T>& b, int threads)
     {
-        if (threads == 1 || !is_small(a, b)) {
-            return threads == 1 ? 1 : threads * blocks_per_thread;
+        if (threads == 1) {
+            return 1;
+        }
+        if (!is_small(a, b)) {
+            return threads * blocks_per_thread;
         }
         std::int64_t weight = row_weight * a.rows;
         b.row_ptr.visit([&](const auto* b_ptr) {

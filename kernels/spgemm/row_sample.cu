@@ -48,21 +48,21 @@ __global__ void __launch_bounds__(sample_threads)
 
 }  // namespace
 
-std::int64_t count_sample(StructureJob job, const Counters& found, std::int64_t stride, const std::int32_t* list,
-                          std::int32_t* sampled, bool overlaps, cudaStream_t stream)
+bool count_sample(StructureJob job, const Counters& found, std::int64_t stride, const std::int32_t* list,
+                  std::int32_t* sampled, bool overlaps, cudaStream_t stream)
 {
     auto launches = plan_launches<StructureClass>(found.structure);
     std::erase_if(launches, [](const Launch<StructureClass>& one) { return is_few(one.as); });
     if (launches.empty()) {
-        return 0;
+        return false;
     }
     // Which of the sample are the first from place i of the list on.
     const auto place = [stride](std::int64_t i) { return (i + stride - 1) / stride; };
     const std::int64_t listed = launches.back().first + launches.back().rows;
     const std::int64_t begin = place(launches.front().first);
     const std::int64_t end = place(listed);
-    if (begin == end) {
-        return 0;
+    if (end - begin < sample_policy.fewest_rows) {
+        return false;
     }
     sample_kernel<<<blocks_for(end, sample_threads), sample_threads, 0, stream>>>(list, end, stride, sampled);
     RMSP_CUDA_CHECK_LAUNCH("sample_kernel");
@@ -79,7 +79,7 @@ std::int64_t count_sample(StructureJob job, const Counters& found, std::int64_t 
     sum_sample_kernel<<<blocks_for(end - begin, sample_threads), sample_threads, 0, stream>>>(sampled + begin,
                                                                                               end - begin, job);
     RMSP_CUDA_CHECK_LAUNCH("sum_sample_kernel");
-    return end - begin;
+    return true;
 }
 
 }  // namespace rmsp::kernels::spgemm

@@ -313,8 +313,8 @@ private:
         constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
         constexpr std::int64_t word_bytes = sizeof(Word);
         const std::int64_t enough = pool_words(counters_.bound);
-        // No more than A, B and C take at least, so that it is not these words that memory is short of.
         const std::int64_t operands = b.nnz + (within ? 0 : a.nnz);
+        // No more than A, B and C take at least, so that it is not these words that memory is short of.
         const std::int64_t least = (operands + counters_.least) * entry_bytes;
         const std::int64_t sure = std::min({enough, least / word_bytes, workspace_left() / word_bytes});
         if (worth_sampling(counters_.bound, sure)) {
@@ -356,15 +356,14 @@ private:
         job.pool_capacity = static_cast<long long>(room.size());
         job.spread_above = sample_policy.most_products;
         // The list of the numeric phase is still to be made.
-        const std::int64_t rows =
-            count_sample(job, counters_, stride, structure_list_, numeric_list_, overlaps_, stream);
+        if (!count_sample(job, counters_, stride, structure_list_, numeric_list_, overlaps_, stream)) {
+            return {};
+        }
         read(device_counters_, stream);
+        // As before, for when all rows are counted.
         static_assert(offsetof(Counters, unstored) == offsetof(Counters, pool_used) + sizeof(Counters::pool_used));
         RMSP_CUDA_CHECK(cudaMemsetAsync(&device_counters_->pool_used, 0,
                                         sizeof(Counters::pool_used) + sizeof(Counters::unstored), stream));
-        if (rows < sample_policy.fewest_rows) {
-            return {};
-        }
         const double all =
             static_cast<double>(counters_.bound) / static_cast<double>(std::max(counters_.sampled_bound, 1LL));
         return {static_cast<std::int64_t>(sample_policy.margin * all * static_cast<double>(counters_.pool_used)),

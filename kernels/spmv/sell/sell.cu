@@ -125,7 +125,7 @@ private:
         const int groups =
             groups_at_once(end - first, stored_entries_ / slices_count_ * (end - first), context.compute_units);
         const auto pick = [&]<bool Sums>(std::bool_constant<Sums>) {
-            if (encoded_) {
+            if (encoded_) {  // more groups of values that are decoded were not tried
                 return left_ ? sell_kernel<1, true, true, Sums, T> : sell_kernel<1, true, false, Sums, T>;
             }
             if (groups == 4) {
