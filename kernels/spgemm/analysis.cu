@@ -250,12 +250,13 @@ __device__ __forceinline__ RowSums sum_long_row(const std::int32_t* columns, con
     return sums;
 }
 
-/// Groups of `Lanes` threads a row; the whole block takes long rows one after the other, at last.
+/// Groups of `Lanes` threads a row, `at_a_time` rows; the whole block takes long rows one after the other, at last.
 template <int Lanes>
 __global__ void __launch_bounds__(analysis_threads)
-    analyze_a_kernel(Pattern a, const RowOfB* __restrict__ b_rows, const std::uint8_t* __restrict__ twins,
-                     std::int64_t shared_limit, int few, RowBounds* __restrict__ bounds,
-                     std::uint8_t* __restrict__ groups, std::int32_t* __restrict__ row_nnz, Counters* counters)
+    analyze_a_kernel(Pattern a, int at_a_time, const RowOfB* __restrict__ b_rows,
+                     const std::uint8_t* __restrict__ twins, std::int64_t shared_limit, int few,
+                     RowBounds* __restrict__ bounds, std::uint8_t* __restrict__ groups,
+                     std::int32_t* __restrict__ row_nnz, Counters* counters)
 {
     __shared__ unsigned histogram[classes];
     __shared__ int widest[classes];
@@ -304,10 +305,11 @@ __global__ void __launch_bounds__(analysis_threads)
         }
     };
     // The same number of steps for all threads of a warp.
-    for (std::int64_t tile = std::int64_t{blockIdx.x} * (analysis_threads / Lanes); tile < a.rows;
-         tile += std::int64_t{gridDim.x} * (analysis_threads / Lanes)) {
-        const std::int64_t row = tile + threadIdx.x / Lanes;
-        bool active = row < a.rows;
+    const int group = static_cast<int>(threadIdx.x) / Lanes;
+    const std::int64_t step = std::int64_t{gridDim.x} * at_a_time;
+    for (std::int64_t tile = std::int64_t{blockIdx.x} * at_a_time; tile < a.rows; tile += step) {
+        const std::int64_t row = tile + group;
+        bool active = group < at_a_time && row < a.rows;
         const std::int64_t begin = active ? a.row_ptr[row] : 0;
         std::int64_t end = active ? a.row_ptr[row + 1] : 0;
         if (__any_sync(whole_warp, end - begin > longest_row)) {
@@ -411,8 +413,9 @@ __global__ void __launch_bounds__(analysis_threads)
     }
 }
 
-/// Rows of more entries than this on average get a warp each, others 8 threads, very short ones 4. Words are few only
-/// if a row's columns are looked at side by side.
+/// Rows of more entries than this on average get a block each, a warp each, others 8 threads, very short ones 4. Words
+/// are few only if a row's columns are looked at side by side.
+constexpr double mean_for_a_block = 2048;
 constexpr double mean_for_a_warp = 64;
 constexpr double mean_for_a_warp_of_b = 16;
 constexpr double mean_for_4_threads = 4;
@@ -462,9 +465,10 @@ void analyze_a(const Pattern& a, double mean, const RowOfB* b_rows, const std::u
     // What a block counts is added to the counters once.
     const std::int64_t most_blocks = std::int64_t{8} * std::max(units, 1);
     by_lanes(mean, mean_for_a_warp, [&](auto lanes) {
-        const auto blocks = std::min<std::int64_t>(blocks_for(a.rows, analysis_threads / lanes), most_blocks);
+        const int at_a_time = mean > mean_for_a_block ? 1 : analysis_threads / lanes;
+        const auto blocks = std::min<std::int64_t>(blocks_for(a.rows, at_a_time), most_blocks);
         analyze_a_kernel<lanes><<<static_cast<unsigned>(blocks), analysis_threads, 0, stream>>>(
-            a, b_rows, twins, shared_limit, few, bounds, groups, row_nnz, counters);
+            a, at_a_time, b_rows, twins, shared_limit, few, bounds, groups, row_nnz, counters);
     });
     RMSP_CUDA_CHECK_LAUNCH("analyze_a_kernel");
 }

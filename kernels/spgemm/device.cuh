@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -143,6 +144,17 @@ __device__ __forceinline__ void wait_for_previous()
     if (blockIdx.x == 0) {
         wait_for_previous_here();
     }
+}
+
+/// Words of the widest row of a launch of a class of the symbolic phase, which may have rows of classes before it.
+inline std::int64_t widest_of(const Counters& counters, StructureClass as)
+{
+    auto c = static_cast<int>(as);
+    std::int64_t widest = counters.widest[c];
+    for (; c > 0 && grows_into_next(static_cast<StructureClass>(c - 1)); --c) {
+        widest = std::max<std::int64_t>(widest, counters.widest[c - 1]);
+    }
+    return widest;
 }
 
 /// What a device allows.

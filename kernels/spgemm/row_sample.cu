@@ -70,7 +70,7 @@ bool count_sample(StructureJob job, const Counters& found, std::int64_t stride, 
     for (const auto& launch : launches | std::views::reverse) {
         const std::int64_t from = place(launch.first);
         const std::int64_t rows = place(launch.first + launch.rows) - from;
-        job.widest = found.widest[static_cast<int>(launch.as)];
+        job.widest = widest_of(found, launch.as);
         if (rows > 0) {
             run_structure(job, launch.as, sampled + from, rows, overlap, stream);
             overlap.first = false;

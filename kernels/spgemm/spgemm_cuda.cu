@@ -400,7 +400,7 @@ private:
         Overlap overlap{overlaps_, true};
         for (const auto& launch : plan_launches<StructureClass>(counters_.structure) | std::views::reverse) {
             const std::int32_t* const list = structure_list_ + launch.first;
-            job.widest = counters_.widest[static_cast<int>(launch.as)];
+            job.widest = widest_of(counters_, launch.as);
             if (!is_few(launch.as)) {
                 run_structure(job, launch.as, list, launch.rows, overlap, stream);
             } else if (job.col_idx == nullptr) {

@@ -9,6 +9,8 @@ namespace rmsp::kernels::spgemm {
 namespace {
 
 constexpr int spread_threads = 512;
+/// As many as are there at the same time, at 40 registers a thread.
+constexpr int blocks_a_unit = 3;
 constexpr int rank_threads = 1024;
 constexpr int tile = 256;  // entries of A that a block takes at a time
 
@@ -162,6 +164,48 @@ __global__ void __launch_bounds__(spread_threads)
     }
 }
 
+/// Where a block adds up what it has of a short row of C, whose few sums all blocks would meet at: in shared memory, a
+/// copy for each warp or so, since warps that add to the same sum wait for each other there as well.
+constexpr int most_shared_sums = 1024;
+template <class T>
+class SharedSums {
+public:
+    /// All threads take part.
+    __device__ __forceinline__ SharedSums(T* room, std::int64_t entries)
+        : room_(room),
+          entries_(static_cast<int>(min(static_cast<long long>(entries), most_shared_sums + 1LL))),
+          copies_(min(spread_threads / 32, most_shared_sums / max(entries_, 1)))
+    {
+        for (int i = static_cast<int>(threadIdx.x); i < copies_ * entries_; i += spread_threads) {
+            room_[i] = T{0};
+        }
+        __syncthreads();
+    }
+    /// Whether they have room; if not, nothing else may be called.
+    __device__ __forceinline__ bool fit() const { return copies_ > 0; }
+    __device__ __forceinline__ T* own() const
+    {
+        return room_ + static_cast<int>(threadIdx.x) / 32 % copies_ * entries_;
+    }
+    /// All threads take part, and have added what they have.
+    __device__ __forceinline__ void add_to(T* sums) const
+    {
+        __syncthreads();
+        for (int i = static_cast<int>(threadIdx.x); i < entries_; i += spread_threads) {
+            T sum{0};
+            for (int copy = 0; copy < copies_; ++copy) {
+                sum += room_[copy * entries_ + i];
+            }
+            atomicAdd(sums + i, sum);
+        }
+    }
+
+private:
+    T* room_;
+    int entries_;
+    int copies_;
+};
+
 template <Work Of, class T>
 __global__ void __launch_bounds__(spread_threads)
     sum_kernel(const __grid_constant__ NumericJob<T> job, const std::int32_t* __restrict__ list, int rows,
@@ -172,17 +216,33 @@ __global__ void __launch_bounds__(spread_threads)
     const std::int32_t first = bounds.first >> 5;
     const std::int64_t c_begin = job.row_ptr[share.row];
     T* const sums = job.values + c_begin;
-    for_each_place(job.a, share, job.b_entries, bounds.products, [&](std::int64_t of_a, std::int64_t of_b) {
-        const std::int32_t column = __ldg(job.b.col_idx + of_b);
-        const uint2 rank = __ldg(share.ranks + ((column >> 5) - first));
-        T* const sum = sums + rank.y + __popc(rank.x & bits_below(column));
-        if constexpr (Of == Work::list) {
-            job.products[job.offsets[c_begin] + next_place(sum, true)] = {static_cast<std::int32_t>(of_a),
-                                                                          static_cast<std::int32_t>(of_b)};
+    const auto for_each_product = [&](const auto& f) {
+        for_each_place(job.a, share, job.b_entries, bounds.products, [&](std::int64_t of_a, std::int64_t of_b) {
+            const std::int32_t column = __ldg(job.b.col_idx + of_b);
+            const uint2 rank = __ldg(share.ranks + ((column >> 5) - first));
+            f(of_a, of_b, rank.y + __popc(rank.x & bits_below(column)));
+        });
+    };
+    const auto add_to = [&](T* to) {
+        for_each_product([&](std::int64_t of_a, std::int64_t of_b, unsigned entry) {
+            atomicAdd(to + entry, job.alpha * __ldg(job.a_values + of_a) * __ldg(job.b_values + of_b));
+        });
+    };
+    if constexpr (Of == Work::list) {
+        for_each_product([&](std::int64_t of_a, std::int64_t of_b, unsigned entry) {
+            job.products[job.offsets[c_begin] + next_place(sums + entry, true)] = {static_cast<std::int32_t>(of_a),
+                                                                                   static_cast<std::int32_t>(of_b)};
+        });
+    } else {
+        __shared__ T room[most_shared_sums];
+        const SharedSums<T> shared(room, job.row_ptr[share.row + 1] - c_begin);
+        if (shared.fit()) {
+            add_to(shared.own());
+            shared.add_to(sums);
         } else {
-            atomicAdd(sum, job.alpha * __ldg(job.a_values + of_a) * __ldg(job.b_values + of_b));
+            add_to(sums);
         }
-    });
+    }
 }
 
 }  // namespace
@@ -195,7 +255,7 @@ bool SpreadRows::make_room(const Counters& found, std::int64_t most_bytes, int u
     }
     ranks = try_array<uint2>(context, all);
     count = static_cast<int>(found.spread);
-    blocks = std::max(1, 4 * units / count);
+    blocks = std::max(1, blocks_a_unit * units / count);
     words = found.spread_words;
     return ranks.size() > 0;
 }

@@ -110,15 +110,28 @@ constexpr int bitmap_words(StructureClass c, std::int64_t widest)
     return static_cast<int>(widest < most ? (widest + 31) / 32 * 32 : most);
 }
 
+/// Of a hash table with room for so many pairs, and bits, 32 words each, that say where a word comes in the row's
+/// order, with how many come before them.
+constexpr std::int64_t table_bytes(std::int64_t capacity, std::int64_t ranks) { return 16 * capacity + 8 * ranks; }
+/// Ranks of a launch of a class of hash tables whose widest row has so many words; 0: it is so wide that words are
+/// sorted, which takes room for as many words as pairs.
+constexpr int table_ranks(StructureClass c, std::int64_t widest)
+{
+    constexpr std::int64_t least = 2048;
+    const std::int64_t most = structure_capacity(c) > least ? structure_capacity(c) : least;
+    const std::int64_t ranks = (widest + 31) / 32;
+    return ranks <= most ? static_cast<int>(ranks) : 0;
+}
+
 constexpr Shape structure_shape(StructureClass c, int capacity)
 {
     if (sorts(c)) {
         return {128, 32, std::int64_t{2} * capacity * 8};
     }
     if (hashes(c)) {
-        // Twice as many slots as pairs, of a word's number and mask, and the words that were found.
+        // Twice as many slots as pairs, of a word's number and mask, and the words that were found, to be sorted.
         const int threads = capacity <= 1024 ? 128 : capacity <= 2048 ? 256 : 512;
-        return {threads, threads, std::int64_t{3} * capacity * 8};
+        return {threads, threads, table_bytes(capacity, capacity)};
     }
     const std::int64_t bytes = 4 * (std::int64_t{capacity} + summary_words(capacity));
     switch (c) {

@@ -165,6 +165,8 @@ std::vector<Pair<T>> pairs()
         matrix<T>(3000, lengths(2000, 7, 4), 2));
     add("rows of C with every column", band<T>(9, 40, 3, 20), band<T>(40, 30000, 750, 800));
     add("many products for few columns", matrix<T>(300, {40000, 5, 9000}, 1), matrix<T>(17, repeated(300, 9), 2));
+    add("many products for some hundred columns", matrix<T>(300, {40000, 5, 9000}, 1),
+        matrix<T>(600, repeated(300, 9), 2));
     add("a row of B of 60000", matrix<T>(5, {2, 0, 1, 4}, 1), matrix<T>(100000, {3, 60000, 0, 1, 700}, 2));
     // Rows of C that are cut into ranges of columns, of rows of B in order and not.
     const HostCsr<T> wide_rows = matrix<T>(200000, lengths(100, 2500, 4), 2);
@@ -192,6 +194,12 @@ std::vector<Pair<T>> pairs()
     add("words far apart", matrix<T>(400, lengths(12, 200, 3), 1), matrix<T>(3000000, lengths(400, 40, 4), 2));
     add("words far apart, twins", with_unknowns(matrix<T>(200, lengths(8, 60, 3), 1), 2),
         with_unknowns(matrix<T>(1500000, lengths(200, 40, 4), 2), 2));
+    // Near enough for a bit for each word between them.
+    add("words apart", matrix<T>(400, lengths(12, 200, 3), 1), matrix<T>(1000000, lengths(400, 40, 4), 2));
+    add("words apart, twins", with_unknowns(matrix<T>(200, lengths(8, 60, 3), 1), 2),
+        with_unknowns(matrix<T>(500000, lengths(200, 40, 4), 2), 2));
+    add("rows of B of all lengths", matrix<T>(2000, {1200, 3, 700, 0, 90, 20}, 1),
+        matrix<T>(1900000, power_law(2000, 5000, 4), 2));
     std::vector<std::int64_t> one_of_many = repeated(3000, 50);
     one_of_many[10] = 5000;
     add("rows of C for many blocks", matrix<T>(3000, {3000, 5, 2900, 0, 40}, 1), matrix<T>(4000000, one_of_many, 4));

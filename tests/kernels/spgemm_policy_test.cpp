@@ -96,6 +96,13 @@ TEST(SpgemmPolicy, WordsFarApartTakeATable)
         EXPECT_TRUE(hashes(c));
         EXPECT_EQ(structure_capacity(c), capacity);
         EXPECT_EQ(structure_shape(c, capacity).bytes, 24 * capacity);
+        // A bit for each word of the span says where a word comes, unless that takes more than sorting does.
+        EXPECT_EQ(table_ranks(c, 31'250), 977);
+        EXPECT_EQ(table_ranks(c, 1), 1);
+        const int most = std::max(capacity, 2048);
+        EXPECT_EQ(table_ranks(c, 32 * most), most);
+        EXPECT_EQ(table_ranks(c, 32 * most + 1), 0);
+        EXPECT_LE(table_bytes(capacity, most), std::max<std::int64_t>(24 * capacity, 32 << 10));
     }
     EXPECT_FALSE(grows_into_next(StructureClass::sort256));
     EXPECT_FALSE(grows_into_next(StructureClass::hash4096));
