@@ -45,6 +45,8 @@ struct JobTerms {
     /// The body does nothing but put work on the worker's stream, and the caller waits for that: where there is one
     /// worker and it has nothing to do before, the calling thread does it in its place.
     bool only_queues = false;
+    /// Its work takes microseconds on each device: where more jobs wait to be queued, its end may be told with theirs.
+    bool brief = false;
     /// The body uses nothing of the caller's but what its closures keep alive: where it does not end in time, the
     /// caller is told so while workers are still at it.
     bool owns_all = false;

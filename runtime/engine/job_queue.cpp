@@ -80,6 +80,7 @@ std::future<void> JobQueue::submit(Job::Body body, std::function<void()> finish,
     Tasks parts(workers_.size());
     std::size_t rank = 0;
     for (Task& part : parts) {
+        part.brief = terms.brief;
         part.run.set([this, job](Worker& worker) { run(*job, worker); });
         part.done.set([this, job, rank](std::exception_ptr error) {
             Worker& worker = *workers_[rank];

@@ -53,7 +53,12 @@ struct Task {
     /// Called when everything that `run` queued on the worker's stream has finished, with the error if it failed; may
     /// be empty.
     InPlace<std::exception_ptr> done;
-    std::unique_ptr<Event> event;  ///< the worker's own; null: there is nothing more to wait for
+    /// What `run` queues takes microseconds: `done` may be called when what the next tasks queue has finished as well.
+    bool brief = false;
+
+    // The worker's own:
+    std::unique_ptr<Event> event;  ///< null: there is nothing more to wait for
+    bool shares = false;           ///< it has ended when the task behind it has
     std::exception_ptr failure;    ///< of what `run` queued, known before
 };
 

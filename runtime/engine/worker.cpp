@@ -74,7 +74,7 @@ void Worker::perform_here(Tasks& tasks) noexcept
     Tasks one;
     one.splice(one.begin(), tasks, tasks.begin());
     const int had = device_->visit();
-    perform(one);
+    perform(one, false);
     device_->leave(had);
     changed_.notify_one();
     place_.unlock();  // last: stop() waits for it, and then the worker may be gone
@@ -168,7 +168,7 @@ void Worker::perform_next() noexcept
         waiting_.store(!tasks_.empty(), std::memory_order_relaxed);
     }
     if (!one.empty()) {
-        perform(one);
+        perform(one, true);
     }
 }
 
@@ -209,72 +209,109 @@ std::unique_ptr<Event> Worker::take_event()
     return device_->make_event(false);
 }
 
-void Worker::perform(Tasks& one) noexcept
+void Worker::perform(Tasks& one, bool more) noexcept
 {
     Task& task = one.front();
     task.run(*this);
-    if (!task.done) {
-        return;
-    }
     if (device_->shares_host_memory()) {
-        task.done(nullptr);
+        if (task.done) {
+            task.done(nullptr);
+        }
         return;
     }
-    if (!device_->lost()) {
-        try {
-            task.event = take_event();
-            stream_->record(*task.event);
-        } catch (...) {
-            task.failure = std::current_exception();
-            task.event = nullptr;
-            // What was queued may still use what the caller takes back once he is told.
-            try {
-                stream_->synchronize();
-            } catch (...) {
-                // The first error is the one to tell.
-            }
+    // Tasks that wait are performed next, in any case. To record an event takes a microsecond, and to ask for it, and
+    // the device does not begin the work behind it early.
+    constexpr int most_sharing = 7;
+    const bool others_follow = more && waiting_.load(std::memory_order_relaxed);
+    if (!task.done) {
+        if (sharing_ > 0 && !others_follow) {
+            mark_end(pending_.back());
         }
+        return;
+    }
+    if (task.brief && others_follow && sharing_ < most_sharing) {
+        task.shares = true;
+        ++sharing_;
+    } else {
+        mark_end(task);
     }
     const std::lock_guard lock(mutex_);
     pending_.splice(pending_.end(), one);
     under_way_.store(pending_.size(), std::memory_order_relaxed);
 }
 
+void Worker::mark_end(Task& task) noexcept
+{
+    const bool others_share = std::exchange(sharing_, 0) > 0;
+    task.shares = false;
+    if (device_->lost()) {
+        // A task that begins on a lost device finds out itself. Those before it would have been told by the event.
+        if (others_share) {
+            Task& last = pending_.back();
+            last.shares = false;
+            try {
+                device_->require();
+            } catch (...) {
+                last.failure = std::current_exception();
+            }
+        }
+        return;
+    }
+    try {
+        task.event = take_event();
+        stream_->record(*task.event);
+    } catch (...) {
+        task.failure = std::current_exception();
+        task.event = nullptr;
+        // What was queued may still use what the caller takes back once he is told.
+        try {
+            stream_->synchronize();
+        } catch (...) {
+            // The first error is the one to tell.
+        }
+    }
+}
+
 bool Worker::complete_oldest(bool block) noexcept
 {
-    Task* oldest = nullptr;
+    Tasks::iterator last;  // stays there: no other thread takes it
     {
         const std::lock_guard lock(mutex_);
-        if (pending_.empty()) {
+        last = std::find_if(pending_.begin(), pending_.end(), [](const Task& task) { return !task.shares; });
+        if (last == pending_.end()) {
             return false;
         }
-        oldest = &pending_.front();  // stays there: no other thread takes it
     }
-    std::exception_ptr error = std::move(oldest->failure);
+    std::exception_ptr error = std::move(last->failure);
     try {
-        if (block && oldest->event) {
-            oldest->event->synchronize();
-        } else if (oldest->event && !oldest->event->ready()) {
+        if (block && last->event) {
+            last->event->synchronize();
+        } else if (last->event && !last->event->ready()) {
             return false;
         }
     } catch (...) {
         error = std::current_exception();
     }
-    Tasks one;
+    Tasks ended;
     {
         const std::lock_guard lock(mutex_);
-        one.splice(one.begin(), pending_, pending_.begin());
+        ended.splice(ended.begin(), pending_, pending_.begin(), std::next(last));
         under_way_.store(pending_.size(), std::memory_order_relaxed);
-        if (one.front().event) {
-            events_.push_back(std::move(one.front().event));
+        if (last->event) {
+            events_.push_back(std::move(last->event));
         }
     }
-    one.front().done(std::move(error));
+    for (Task& task : ended) {
+        task.done(error);
+    }
     return true;
 }
 
 void Worker::drain() noexcept
 {
+    if (sharing_ > 0) {
+        mark_end(pending_.back());
+    }
     while (complete_oldest(true)) {
     }
 }

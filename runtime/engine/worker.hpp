@@ -87,10 +87,14 @@ private:
     void loop() noexcept;
     /// Runs the oldest task, if there is one.
     void perform_next() noexcept;
-    /// Runs the one task of the list, and keeps it in pending_ until its work is done.
-    void perform(Tasks& one) noexcept;
+    /// Runs the one task of the list, and keeps it in pending_ until its work is done. `more`: other tasks follow,
+    /// which may tell its end as well.
+    void perform(Tasks& one, bool more) noexcept;
+    /// The task, the last one, has ended when the stream gets here.
+    void mark_end(Task& task) noexcept;
     /// Returns when there is a task, or shortly after.
     void stay_awake() const;
+    /// The oldest task, with those that tell their ends together; false: it is not done.
     bool complete_oldest(bool block) noexcept;
     std::unique_ptr<Event> take_event();
 
@@ -111,6 +115,7 @@ private:
     bool stopping_ = false;
     Tasks pending_;                          ///< under mutex_; the worker's thread alone takes from it
     std::atomic<std::size_t> under_way_{0};  ///< how many; written under mutex_
+    int sharing_ = 0;                        ///< last ones of pending_ whose ends are not marked yet; under place_
     /// Free ones, under mutex_; has room for all that were made.
     std::vector<std::unique_ptr<Event>> events_;
     std::size_t events_made_ = 0;

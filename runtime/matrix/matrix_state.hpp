@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -133,6 +134,8 @@ const plan::Side& x_side(const MatrixState<T>& matrix, bool of_transpose)
 template <class T>
 Plan current_plan(const MatrixState<T>& matrix);
 
+/// Some 8 us on an H200, whose kernels take 5 for next to nothing.
+inline constexpr std::int64_t most_bytes_of_a_brief_product = std::int64_t{16} << 20;
 /// Of a job that is a product with the matrix. With vectors in the caller's memory: `host_data`.
 template <class T>
 engine::JobTerms product_terms(const MatrixState<T>& matrix, bool host_data)
@@ -143,6 +146,10 @@ engine::JobTerms product_terms(const MatrixState<T>& matrix, bool host_data)
     terms.host_data = host_data;
     terms.may_end_early = true;
     terms.devices = matrix.plan.devices;
+    terms.brief = !host_data && matrix.options.mode == Mode::resident &&
+                  std::all_of(matrix.plan.shards.begin(), matrix.plan.shards.end(), [](const ShardPlan& shard) {
+                      return shard.apply_bytes <= most_bytes_of_a_brief_product;
+                  });
     // What is streamed or borrowed is the caller's too.
     terms.owns_all = !host_data && matrix.options.mode == Mode::resident && !matrix.options.borrow;
     if (matrix.options.mode == Mode::streamed) {
