@@ -264,7 +264,8 @@ public:
     /// the future. \throws Error(usage) as apply(), and for arrays in host memory, at once
     [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const T* x, T beta, T* y, StreamRef stream);
     /// apply() without waiting, with vectors on the devices, which stay by themselves. The work of successive calls is
-    /// in order without the caller waiting in between; Runtime::synchronize() waits for all.
+    /// in order without the caller waiting in between; Runtime::synchronize() waits for all. Of products that take
+    /// microseconds, and follow each other at once, up to eight futures become ready together.
     /// \throws Error(usage) as apply(), at once
     [[nodiscard]] RMSP_API std::future<void> apply_async(T alpha, const DistributedVector<T>& x, T beta,
                                                          DistributedVector<T>& y);
