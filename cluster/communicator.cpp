@@ -51,6 +51,7 @@ private:
 /// What a process says of its failure, or of where it was when it heard of one.
 struct Failure {
     std::uint64_t exchanges = 0;
+    std::uint64_t calls = 0;
     std::int32_t code = 0;
     std::int32_t link_lost = 0;  ///< what it does by the devices' link may not end
     char text[500] = {};
@@ -111,6 +112,7 @@ Communicator::Communicator(MPI_Comm communicator, const ClusterOptions& options)
     MPI_Comm_rank(communicator_, &rank_);
     MPI_Comm_size(communicator_, &size_);
     lines_.resize(static_cast<std::size_t>(size_));
+    alarms_.resize(static_cast<std::size_t>(size_));
     on_workers_ = threads >= MPI_THREAD_SERIALIZED;
     node_.emplace(communicator_);
     number_nodes(options);
@@ -264,7 +266,8 @@ const std::vector<Communicator::Line>& Communicator::checked_lines()
 void Communicator::throw_failures(ErrorCode code, std::string_view text)
 {
     const std::vector<Line> lines = lines_;
-    Failure own{exchanges_, static_cast<std::int32_t>(code), link_ && (linking_ || !link_->usable()) ? 1 : 0, {}};
+    Failure own{
+        exchanges_, calls_, static_cast<std::int32_t>(code), link_ && (linking_ || !link_->usable()) ? 1 : 0, {}};
     text.copy(own.text, sizeof(own.text) - 1);
     std::vector<Failure> failures(lines.size());
     MPI_Request request = MPI_REQUEST_NULL;
@@ -277,11 +280,15 @@ void Communicator::throw_failures(ErrorCode code, std::string_view text)
     }
     for (std::size_t i = 0; i < lines.size(); ++i) {
         exchanges_ = std::max(exchanges_, failures[i].exchanges);
-        if (lines[i].failed == 1 && static_cast<int>(i) != rank_) {
+        calls_ = std::max(calls_, failures[i].calls);
+        if (lines[i].failed == 1 && static_cast<int>(i) != rank_ && alarms_[i] == 0) {
             MPI_Request alarm = MPI_REQUEST_NULL;
-            check(MPI_Irecv(nullptr, 0, MPI_BYTE, static_cast<int>(i), alarm_tag, communicator_, &alarm), "MPI_Irecv");
+            check(MPI_Irecv(&alarms_[i], sizeof alarms_[i], MPI_BYTE, static_cast<int>(i), alarm_tag, communicator_,
+                            &alarm),
+                  "MPI_Irecv");
             finish(alarm, "an alarm");
         }
+        alarms_[i] = 0;
     }
     for (std::size_t i = 0; i < failures.size(); ++i) {
         if (failures[i].text[0] != '\0') {
@@ -302,10 +309,13 @@ void Communicator::fail(const std::exception& error)
     if (failed_in_sum()) {
         throw_failures(code, error.what());
     }
+    // The last but one has arrived: all have taken it before they heard of the last one.
+    std::uint64_t& alarm = alarm_[failures_++ % alarm_.size()];
+    alarm = calls_;
     for (int other = 0; other < size_; ++other) {
         if (other != rank_) {
             MPI_Request request = MPI_REQUEST_NULL;
-            check(MPI_Isend(nullptr, 0, MPI_BYTE, other, alarm_tag, communicator_, &request), "MPI_Isend");
+            check(MPI_Isend(&alarm, sizeof alarm, MPI_BYTE, other, alarm_tag, communicator_, &request), "MPI_Isend");
             MPI_Request_free(&request);
         }
     }
@@ -316,13 +326,20 @@ void Communicator::fail(const std::exception& error)
 void Communicator::guarded(const std::function<void()>& f)
 {
     require_usable();
+    if (guarded_ == 0) {
+        ++calls_;
+    }
+    ++guarded_;
     try {
         f();
     } catch (const Agreed&) {
+        --guarded_;
         throw;
     } catch (const std::exception& error) {
+        --guarded_;
         fail(error);
     }
+    --guarded_;
 }
 
 void Communicator::together(const std::function<void()>& f)
@@ -333,12 +350,25 @@ void Communicator::together(const std::function<void()>& f)
     });
 }
 
+void Communicator::take_alarms()
+{
+    int found = 1;
+    while (true) {
+        MPI_Message message = MPI_MESSAGE_NULL;
+        MPI_Status status;
+        check(MPI_Improbe(MPI_ANY_SOURCE, alarm_tag, communicator_, &found, &message, &status), "MPI_Improbe");
+        if (found == 0) {
+            return;
+        }
+        std::uint64_t& alarm = alarms_[static_cast<std::size_t>(status.MPI_SOURCE)];
+        check(MPI_Mrecv(&alarm, sizeof alarm, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+    }
+}
+
 bool Communicator::others_failed()
 {
-    int found = 0;
-    MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, alarm_tag, communicator_, &found, &status), "MPI_Iprobe");
-    return found != 0;
+    take_alarms();
+    return std::any_of(alarms_.begin(), alarms_.end(), [&](std::uint64_t call) { return call != 0 && call <= calls_; });
 }
 
 void Communicator::give_up(std::vector<MPI_Request>& requests) noexcept

@@ -99,6 +99,32 @@ TEST_F(ClusterFailures, InAProductAreNamedOnAllThatNeedIt)
     expect_usable();
 }
 
+TEST_F(ClusterFailures, OfAFasterOneInItsNextCallLetASlowerOneEndTheCallBefore)
+{
+    if (cluster.size() < 3) {
+        GTEST_SKIP() << "of three processes one is ahead, one waits, and one is late";
+    }
+    // The first has rows that need nothing of the last one's.
+    auto a = cluster.distribute(part.view, part.first);
+    auto x = a.make_x();
+    auto y = a.make_y();
+    x.fill(1);
+    for (int i = 0; i < 5; ++i) {
+        (void)cluster.dot(x, x);
+        if (last) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        }
+        EXPECT_EQ(error_of([&] { a.apply(1, x, 0, y); }), "");
+        const std::string text = error_of([&] {
+            a.apply(1, x, 0, cluster.rank() == 0 ? x : y);
+            (void)cluster.dot(x, x);
+        });
+        expect_text(text, "process 0 of");
+        expect_text(text, "same vector");
+    }
+    expect_usable();
+}
+
 TEST_F(ClusterFailures, InASolveAreNamedOnAll)
 {
     auto a = cluster.distribute(part.view, part.first);
