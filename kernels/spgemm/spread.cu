@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(spread_threads)
 }
 
 /// Where a block adds up what it has of a short row of C, whose few sums all blocks would meet at: in shared memory, a
-/// copy for each warp or so, since warps that add to the same sum wait for each other there as well.
+/// copy for each warp as far as there is room, since warps that add to the same sum wait for each other there as well.
 constexpr int most_shared_sums = 1024;
 template <class T>
 class SharedSums {

@@ -37,8 +37,8 @@ __device__ __forceinline__ void sort_words(Word* words, int n, int thread)
 /// row's order, without sorting.
 using WordRank = uint2;
 
-/// before[i].y from before[i].x, for n of them in shared memory, by a block; returns the sum. `totals` has a number for
-/// each warp.
+/// ranks[i].y from ranks[i].x, for n of them in shared memory, by a block; returns how many words there are. `totals`
+/// has a number for each warp.
 template <int Group>
 __device__ __forceinline__ int rank_words(WordRank* ranks, int n, int* totals, int thread)
 {
@@ -76,7 +76,8 @@ __device__ __forceinline__ int rank_words(WordRank* ranks, int n, int* totals, i
     return all;
 }
 
-/// The same by sorting: the words that are found are put into `words`, which has room for twice as many less one.
+/// Puts the words that are in the table into `words` and sorts them, by a block; returns how many there are. There is
+/// room for the next power of two.
 template <int Group>
 __device__ __forceinline__ int sort_found(const std::int32_t* key, const std::uint32_t* mask, int slots, Word* words,
                                           int* found, int thread)
