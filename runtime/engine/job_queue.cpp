@@ -109,7 +109,9 @@ JobQueue::Given JobQueue::give_without_lanes(Job& job, Tasks& parts) noexcept
         return Given::not_yet;
     }
     job.id = ++metrics_.accepted;
-    if (job.terms().only_queues && workers_.size() == 1 && workers_.front()->try_take_place()) {
+    // One with the caller's arrays waits for the jobs before it, whose ends the worker's thread alone hears of.
+    const bool by_anyone = job.terms().only_queues && !job.terms().host_data;
+    if (by_anyone && workers_.size() == 1 && workers_.front()->try_take_place()) {
         begin(job);
         return Given::to_this_thread;
     }
