@@ -326,20 +326,14 @@ void Communicator::fail(const std::exception& error)
 void Communicator::guarded(const std::function<void()>& f)
 {
     require_usable();
-    if (guarded_ == 0) {
-        ++calls_;
-    }
-    ++guarded_;
+    ++calls_;
     try {
         f();
     } catch (const Agreed&) {
-        --guarded_;
         throw;
     } catch (const std::exception& error) {
-        --guarded_;
         fail(error);
     }
-    --guarded_;
 }
 
 void Communicator::together(const std::function<void()>& f)
@@ -350,24 +344,17 @@ void Communicator::together(const std::function<void()>& f)
     });
 }
 
-void Communicator::take_alarms()
+bool Communicator::others_failed()
 {
-    int found = 1;
-    while (true) {
+    for (int found = 1; found != 0;) {
         MPI_Message message = MPI_MESSAGE_NULL;
         MPI_Status status;
         check(MPI_Improbe(MPI_ANY_SOURCE, alarm_tag, communicator_, &found, &message, &status), "MPI_Improbe");
-        if (found == 0) {
-            return;
+        if (found != 0) {
+            std::uint64_t& alarm = alarms_[static_cast<std::size_t>(status.MPI_SOURCE)];
+            check(MPI_Mrecv(&alarm, sizeof alarm, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
         }
-        std::uint64_t& alarm = alarms_[static_cast<std::size_t>(status.MPI_SOURCE)];
-        check(MPI_Mrecv(&alarm, sizeof alarm, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
     }
-}
-
-bool Communicator::others_failed()
-{
-    take_alarms();
     return std::any_of(alarms_.begin(), alarms_.end(), [&](std::uint64_t call) { return call != 0 && call <= calls_; });
 }
 

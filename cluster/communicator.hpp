@@ -146,8 +146,6 @@ private:
     /// Whether another process has failed in this call or in one before. One that has failed in a call behind it has
     /// done its part in this one.
     bool others_failed();
-    /// Takes the alarms that have arrived.
-    void take_alarms();
     /// \throws Agreed if a process of this node is not there any more; those of other nodes are not seen
     void require_others(const char* what);
     /// Nothing more can be said to the others; what the devices do together is given up. \throws Agreed, always
@@ -173,7 +171,6 @@ private:
     std::optional<std::span<double>> begun_sum_;
     std::uint64_t exchanges_ = 0;
     std::uint64_t calls_ = 0;               ///< that have begun, the same on all processes
-    int guarded_ = 0;                       ///< how deep in guarded()
     std::vector<std::uint64_t> alarms_;     ///< in which call each process has failed; 0: no alarm is here
     std::array<std::uint64_t, 2> alarm_{};  ///< of this process, which may be on its way still: of its failures in turn
     std::size_t failures_ = 0;              ///< of this process

@@ -56,25 +56,6 @@ __device__ __forceinline__ std::int32_t entries_below(const std::int32_t* column
     return low;
 }
 
-/// Those below `first` and those below `end`, of one rising column at least. Both are looked for at once, as each step
-/// waits for the memory.
-__device__ __forceinline__ int2 entries_below(const std::int32_t* columns, std::int32_t entries, std::int64_t first,
-                                              std::int64_t end)
-{
-    int2 below{0, 0};
-    std::int32_t half;
-    for (std::int32_t left = entries; left > 1; left -= half) {
-        half = left / 2;
-        const std::int32_t at_first = __ldg(columns + below.x + half - 1);
-        const std::int32_t at_end = __ldg(columns + below.y + half - 1);
-        below.x += at_first < first ? half : 0;
-        below.y += at_end < end ? half : 0;
-    }
-    const std::int32_t at_first = __ldg(columns + below.x);
-    const std::int32_t at_end = __ldg(columns + below.y);
-    return {below.x + (at_first < first ? 1 : 0), below.y + (at_end < end ? 1 : 0)};
-}
-
 enum class Lookup { hash, rank, map, chunk, search };
 
 /// Rows of C that take a block. Short rows of B are dealt to virtual warps and added atomically; long ones are taken by
@@ -315,11 +296,12 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
                         std::int64_t b_begin = b_row.place();
                         std::int32_t b_entries = b_row.count();
                         if (in_parts && parts > 1 && !job.atomic && b_entries > worth_searching) {
+                            const std::int32_t* const b_columns = job.b.col_idx + b_begin;
                             const std::int64_t first_column = std::int64_t{first_word} * 32;
-                            const int2 below = entries_below(job.b.col_idx + b_begin, b_entries, first_column,
-                                                             first_column + std::int64_t{words} * 32);
-                            b_entries = below.y - below.x;
-                            b_begin += below.x;
+                            const std::int32_t skipped = entries_below(b_columns, b_entries, first_column);
+                            b_entries = entries_below(b_columns + skipped, b_entries - skipped,
+                                                      first_column + std::int64_t{words} * 32);
+                            b_begin += skipped;
                         }
                         factors[i] = {b_begin, lists ? T{0} : __ldg(job.a_values + a_begin + r * a_entries + at + i),
                                       b_entries};

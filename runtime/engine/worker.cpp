@@ -219,8 +219,8 @@ void Worker::perform(Tasks& one, bool more) noexcept
         }
         return;
     }
-    // Tasks that wait are performed next, in any case. To record an event takes a microsecond, and to ask for it, and
-    // the device does not begin the work behind it early.
+    // Tasks that wait are performed next, in any case. To record an event takes about a microsecond, and to ask for it
+    // as long.
     constexpr int most_sharing = 7;
     const bool others_follow = more && waiting_.load(std::memory_order_relaxed);
     if (!task.done) {

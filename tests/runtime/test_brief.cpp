@@ -3,7 +3,6 @@
 #include <future>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -174,44 +173,6 @@ TEST(BriefJobs, ThatWereNotKnownToHaveEndedFailWhenTheDeviceIsLost)
         for (auto& future : *group) {
             expect_error(future, "is lost");
         }
-    }
-}
-
-TEST(BriefJobs, OfManyThreadsAmongOthersKeepTheirOrderAndAllEnd)
-{
-    constexpr int threads = 8;
-    constexpr int each = 500;
-    auto workers = polled_worker(std::make_shared<Asked>());
-    JobQueue jobs(workers, false);
-    std::vector<std::uint64_t> order;  // no lock: jobs are alone
-    std::atomic<int> ended{0};
-    std::vector<std::thread> callers;
-    for (int t = 0; t < threads; ++t) {
-        callers.emplace_back([&, t] {
-            std::vector<std::future<void>> futures;
-            for (int i = 0; i < each; ++i) {
-                JobTerms terms = (i + t) % 5 == 0 ? JobTerms{} : brief();
-                terms.only_queues = (i + t) % 3 == 0;
-                terms.host_data = (i + t) % 11 == 0;
-                futures.push_back(jobs.submit([&](Worker&, Rendezvous& meeting) { order.push_back(meeting.job()); },
-                                              [&] { ++ended; }, terms));
-                if (i % 17 == t) {
-                    futures.back().get();
-                    futures.pop_back();
-                }
-            }
-            for (auto& future : futures) {
-                future.get();
-            }
-        });
-    }
-    for (std::thread& caller : callers) {
-        caller.join();
-    }
-    EXPECT_EQ(ended, threads * each);
-    ASSERT_EQ(order.size(), std::size_t{threads} * each);
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        ASSERT_EQ(order[i], i + 1);
     }
 }
 

@@ -88,12 +88,17 @@ TEST(Place, JobsOfManyThreadsKeepTheirOrderAndAreAlone)
     std::atomic<int> inside{0};
     std::atomic<int> overlaps{0};
     std::atomic<int> here{0};
+    std::atomic<int> ended{0};
     std::vector<std::thread> callers;
     for (int t = 0; t < threads; ++t) {
         callers.emplace_back([&, t] {
             std::future<void> last;
             const auto caller = std::this_thread::get_id();
             for (int i = 0; i < each; ++i) {
+                JobTerms terms;
+                terms.only_queues = (i + t) % 3 != 0;
+                terms.brief = (i + t) % 5 != 0;
+                terms.host_data = (i + t) % 11 == 0;
                 last = jobs.submit(
                     [&, caller](Worker&, Rendezvous& meeting) {
                         overlaps += ++inside == 1 ? 0 : 1;
@@ -101,7 +106,7 @@ TEST(Place, JobsOfManyThreadsKeepTheirOrderAndAreAlone)
                         here += std::this_thread::get_id() == caller ? 1 : 0;
                         --inside;
                     },
-                    {}, (i + t) % 3 == 0 ? JobTerms{} : queueing());
+                    [&] { ++ended; }, terms);
                 if (i % 7 == t % 7) {
                     last.get();
                 }
@@ -116,6 +121,7 @@ TEST(Place, JobsOfManyThreadsKeepTheirOrderAndAreAlone)
     }
     jobs.drain();
     EXPECT_EQ(overlaps, 0);
+    EXPECT_EQ(ended, threads * each);
     ASSERT_EQ(order.size(), std::size_t{threads} * each);
     for (std::size_t i = 0; i < order.size(); ++i) {
         ASSERT_EQ(order[i], i + 1);
