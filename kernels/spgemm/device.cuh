@@ -17,7 +17,7 @@
 namespace rmsp::kernels::spgemm {
 
 inline constexpr unsigned whole_warp = 0xffffffffu;
-inline constexpr int classes = 48;  ///< room in the tables of classes
+inline constexpr int classes = 56;  ///< room in the tables of classes
 static_assert(static_cast<int>(StructureClass::count) <= classes && static_cast<int>(NumericClass::count) <= classes);
 
 /// Row pointers of either width; the choice is the same for all threads.

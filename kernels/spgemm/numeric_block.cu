@@ -3,6 +3,7 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/spgemm/column_table.cuh>
 #include <kernels/spgemm/numeric.cuh>
+#include <kernels/spgemm/packed_words.cuh>
 #include <kernels/spgemm/row_parts.cuh>
 
 namespace rmsp::kernels::spgemm {
@@ -56,7 +57,7 @@ __device__ __forceinline__ std::int32_t entries_below(const std::int32_t* column
     return low;
 }
 
-enum class Lookup { hash, rank, map, chunk, search };
+enum class Lookup { hash, rank, packed, map, chunk, search };
 
 /// Rows of C that take a block. Short rows of B are dealt to virtual warps and added atomically; long ones are taken by
 /// all threads, one after the other. Where the sums do not fit beside the ranks, each part of the row, a range of its
@@ -78,7 +79,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     __shared__ int warp_sums[Threads / 32];
     __shared__ PartBegin begins[2];
     const int thread = static_cast<int>(threadIdx.x);
-    constexpr bool in_parts = By == Lookup::rank && !Far;
+    constexpr bool in_parts = (By == Lookup::rank || By == Lookup::packed) && !Far;
     const int part = in_parts ? static_cast<int>(blockIdx.x / count) : 0;
     let_next_begin();
     for (std::int64_t index = blockIdx.x - part * count; index < count; index += gridDim.x) {
@@ -92,7 +93,19 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         const int group = job.groups[row];
         const std::int32_t first = bounds.first >> 5;
         const auto span_words = static_cast<std::int32_t>(bounds.span_words());
-        const PartCut cut = part_cut(span_words, entries, sizeof(T));
+        std::int32_t* const columns = job.col_idx + c_begin;
+        const RowSource source = source_of(job, row);
+        // Words that are there, or as many as there may be.
+        std::int32_t there = source.words != nullptr ? source.count : entries;
+        PartCut cut = part_cut(span_words, there, entries, sizeof(T), By == Lookup::packed);
+        WordsBefore counted{};
+        if constexpr (By == Lookup::packed) {
+            if (source.words == nullptr && (Far || cut.total > capacity)) {
+                counted = words_before<Threads>(columns, entries, warp_sums);
+                there = counted.all;
+                cut = part_cut(span_words, there, entries, sizeof(T), true);
+            }
+        }
         const int parts = in_parts ? cut.parts(capacity) : 1;
         if (part >= parts) {
             break;
@@ -100,17 +113,18 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         ColumnTable table{reinterpret_cast<uint2*>(shared), static_cast<unsigned>(2 * capacity)};
         // Of a word of 32 columns: which are there, and how many come before it.
         uint2* const rank = reinterpret_cast<uint2*>(shared);
+        PackedWords packed;
         std::int32_t* const map = By == Lookup::map ? job.map + blockIdx.x * job.b.cols : nullptr;
-        std::int32_t* const columns = job.col_idx + c_begin;
-        const RowSource source = source_of(job, row);
         // Of the part, as long as that is the row.
         PartBegin begin{0, 0};
-        PartBegin end{source.count, entries};
+        PartBegin end{there, entries};
         std::int32_t first_word = first;
         std::int32_t words = span_words;
         if (parts > 1) {
             if (source.words != nullptr) {
                 find_part<Threads>(source, entries, first, cut, part, parts, warp_sums, begins);
+            } else if (By == Lookup::packed) {
+                find_packed_part(columns, entries, first, cut, part, parts, counted, begins);
             } else {
                 if (thread < 64 && thread % 32 == 0) {
                     begins[thread / 32] = find_part(columns, entries, first, cut, part + thread / 32, parts);
@@ -140,6 +154,12 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         } else if constexpr (By == Lookup::chunk) {
             sums = reinterpret_cast<T*>(shared);
             sums_a_pass = capacity / static_cast<int>(sizeof(T));
+        } else if constexpr (By == Lookup::packed) {
+            packed = PackedWords(reinterpret_cast<uint2*>(shared), words, first_word);
+            packed.clear(thread, Threads);
+            if constexpr (!Far) {
+                sums = reinterpret_cast<T*>(packed.word + (end.word - begin.word));
+            }
         } else if constexpr (By == Lookup::rank) {
             if constexpr (!Far) {
                 sums = reinterpret_cast<T*>(shared + words * sizeof(uint2));
@@ -164,6 +184,11 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
                 const int has = __popc(word.mask);
                 const int through = sum_through<32>(has, lane);
                 const int place = before + through - has;
+                if constexpr (By == Lookup::packed) {
+                    const std::int32_t previous =
+                        i + lane > begin.word && has > 0 ? load(source.words + i + lane - 1).index : first_word - 1;
+                    packed.put(word, previous, i + lane - begin.word, place - begin.entry);
+                }
                 if (By == Lookup::rank && has > 0) {
                     rank[word.index - first_word] = {word.mask, static_cast<unsigned>(place - begin.entry)};
                 }
@@ -188,6 +213,9 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
             for (int i = thread; i < words; i += Threads) {
                 rank[i] = {0, 0};
             }
+        } else if constexpr (By == Lookup::packed) {
+            packed.put_columns<Threads>(columns + begin.entry, end.entry - begin.entry, end.word - begin.word,
+                                        warp_sums);
         }
         __syncthreads();
         if (By == Lookup::hash || By == Lookup::map || (By == Lookup::rank && source.words == nullptr)) {
@@ -221,6 +249,12 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
                 }
                 const uint2 word = rank[offset];
                 place = word.y + __popc(word.x & bits_below(column));
+            } else if constexpr (By == Lookup::packed) {
+                const auto offset = static_cast<unsigned>((column >> 5) - first_word);
+                if (offset >= static_cast<unsigned>(words)) {
+                    return;
+                }
+                place = packed.find(offset, column);
             } else if constexpr (By == Lookup::chunk) {
                 place = static_cast<unsigned>(column - bounds.first);
             } else if constexpr (By == Lookup::map) {
@@ -402,10 +436,12 @@ Kernel<T> kernel_of(int threads)
 template <Work Of, class T>
 Kernel<T> kernel_of(NumericClass c, int threads)
 {
-    return is_block_hash(c) ? kernel_of<Lookup::hash, Of, T>(threads)
-           : is_rank(c)     ? kernel_of<Lookup::rank, Of, T>(threads)
-           : is_rank_far(c) ? block_kernel<Lookup::rank, true, Of, 1024, T>
-                            : block_kernel<Lookup::search, true, Of, 512, T>;
+    return is_block_hash(c)   ? kernel_of<Lookup::hash, Of, T>(threads)
+           : is_rank(c)       ? kernel_of<Lookup::rank, Of, T>(threads)
+           : is_packed(c)     ? kernel_of<Lookup::packed, Of, T>(threads)
+           : is_rank_far(c)   ? block_kernel<Lookup::rank, true, Of, 1024, T>
+           : is_packed_far(c) ? block_kernel<Lookup::packed, true, Of, 1024, T>
+                              : block_kernel<Lookup::search, true, Of, 512, T>;
 }
 
 }  // namespace

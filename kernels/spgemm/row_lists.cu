@@ -92,9 +92,10 @@ __global__ void __launch_bounds__(list_threads) tile_totals_kernel(ScanJob job)
         // Of rows for warps, which are short enough for 32 bits.
         atomicAdd(&work[0][c], static_cast<unsigned>(job.bounds[row].products));
         atomicAdd(&work[1][c], static_cast<unsigned>(job.a_row_ptr[row + 1] - job.a_row_ptr[row]));
-        if (is_in_parts(static_cast<NumericClass>(c))) {
-            const PartCut cut = part_cut(job.bounds[row].span_words(), job.row_nnz[row], job.value_bytes);
-            atomicMax(&job.counters->most_parts, cut.parts(numeric_capacity(static_cast<NumericClass>(c))));
+        if (const auto its = static_cast<NumericClass>(c); is_in_parts(its)) {
+            const PartCut cut = part_cut(job.bounds[row].span_words(), job.stored[row].count(), job.row_nnz[row],
+                                         job.value_bytes, is_packed(its));
+            atomicMax(&job.counters->most_parts, cut.parts(numeric_capacity(its)));
         }
     }
     __syncthreads();

@@ -32,11 +32,11 @@ __device__ __forceinline__ void find_part(const RowSource& source, std::int32_t 
         std::int64_t previous = -1;
         if (begin > 0) {
             const Word word = load(source.words + begin - 1);
-            previous = cut.bytes(word.index - first, before - __popc(word.mask));
+            previous = cut.bytes(word.index - first, begin - 1, before - __popc(word.mask));
         }
         for (int i = begin; i < end; ++i) {
             const Word word = load(source.words + i);
-            const std::int64_t bytes = cut.bytes(word.index - first, before);
+            const std::int64_t bytes = cut.bytes(word.index - first, i, before);
             for (int b = 0; b < 2; ++b) {
                 const std::int64_t at = cut.begin(part + b, parts);
                 if (previous < at && at <= bytes) {
@@ -45,6 +45,65 @@ __device__ __forceinline__ void find_part(const RowSource& source, std::int32_t 
             }
             before += __popc(word.mask);
             previous = bytes;
+        }
+    }
+    __syncthreads();
+}
+
+/// How many words there are before each thread's share of the columns of a row, by a block; behind all shares: of all.
+struct WordsBefore {
+    int begin;
+    int end;
+    int words;
+    int all;
+};
+template <int Threads>
+__device__ __forceinline__ WordsBefore words_before(const std::int32_t* columns, std::int32_t entries, int* sums)
+{
+    const int share = (entries + Threads - 1) / Threads;
+    WordsBefore own{};
+    own.begin = min(static_cast<int>(threadIdx.x) * share, entries);
+    own.end = min(own.begin + share, entries);
+    int words = 0;
+    std::int32_t previous = own.begin > 0 && own.begin < own.end ? columns[own.begin - 1] >> 5 : -1;
+    for (int i = own.begin; i < own.end; ++i) {
+        const std::int32_t word = columns[i] >> 5;
+        words += word != previous ? 1 : 0;
+        previous = word;
+    }
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    own.words = block_sum_before<Threads>(words, sums) + sum_through<32>(words, lane) - words;
+    for (int w = 0; w < Threads / 32; ++w) {
+        own.all += sums[w];
+    }
+    return own;
+}
+
+/// As find_part() of words, of a row that is given by its columns.
+__device__ __forceinline__ void find_packed_part(const std::int32_t* columns, std::int32_t entries, std::int32_t first,
+                                                 const PartCut& cut, int part, int parts, const WordsBefore& own,
+                                                 PartBegin* begins)
+{
+    if (threadIdx.x < 2) {
+        begins[threadIdx.x] = {own.all, entries};
+    }
+    __syncthreads();
+    int words = own.words;
+    for (int i = own.begin; i < own.end; ++i) {
+        const std::int32_t word = columns[i] >> 5;
+        const std::int32_t before = i > 0 ? columns[i - 1] >> 5 : -1;
+        if (word == before) {
+            continue;
+        }
+        const std::int64_t bytes = cut.bytes(word - first, words, i);
+        ++words;
+        for (int b = 0; b < 2; ++b) {
+            // The first word that begins there or behind.
+            const std::int64_t at = cut.begin(part + b, parts);
+            if (at <= bytes) {
+                atomicMin(&begins[b].word, words - 1);
+                atomicMin(&begins[b].entry, i);
+            }
         }
     }
     __syncthreads();
@@ -62,7 +121,7 @@ __device__ __forceinline__ PartBegin find_part(const std::int32_t* columns, std:
     std::int32_t low = 0;
     for (std::int32_t high = entries; low < high;) {
         const std::int32_t middle = low + (high - low) / 2;
-        if (cut.bytes((columns[middle] >> 5) - first, middle) < at) {
+        if (cut.bytes((columns[middle] >> 5) - first, 0, middle) < at) {
             low = middle + 1;
         } else {
             high = middle;

@@ -87,6 +87,17 @@ inline std::vector<std::int64_t> power_law(std::size_t rows, std::int64_t most, 
     return out;
 }
 
+/// Columns `factor` times as far apart.
+template <class T>
+HostCsr<T> apart(HostCsr<T> a, std::int64_t factor)
+{
+    a.cols *= factor;
+    for (std::int32_t& column : a.col_idx) {
+        column = static_cast<std::int32_t>(column * factor);
+    }
+    return a;
+}
+
 /// Rows in order, each column once, as cuSPARSE asks for.
 template <class T>
 HostCsr<T> sorted_unique(const HostCsr<T>& a)
@@ -207,6 +218,14 @@ std::vector<Pair<T>> pairs()
     two_long[7] = 5000;
     two_long[250] = 3001;
     add("long rows of A among short ones", matrix<T>(8000, two_long, 1), matrix<T>(9000, lengths(8000, 4, 4), 2));
+    // Entries of C that do not find room together, of one product and of three.
+    add("thirty thousand entries far apart", matrix<T>(1000, {900, 0, 880}, 1),
+        matrix<T>(1000000, lengths(1000, 80, 4), 2));
+    add("thirty thousand entries side by side", matrix<T>(80, {60, 3}, 1), matrix<T>(200000, repeated(80, 500), 2));
+    add("thirty thousand entries of three products", matrix<T>(100, {90, 2, 88}, 1),
+        apart(matrix<T>(30000, repeated(100, 1000), 2), 33));
+    add("thirty thousand entries of three products, twins", with_unknowns(matrix<T>(50, {45, 1}, 1), 2),
+        with_unknowns(apart(matrix<T>(15000, repeated(50, 500), 2), 33), 2));
     add("2^31 - 1 columns", matrix<T>(50, lengths(60, 6, 3), 1), matrix<T>(widest, lengths(50, 300, 4), 2));
     add("2^31 - 1 columns, long rows", matrix<T>(30, {30, 2, 60}, 1), matrix<T>(widest, repeated(30, 1500), 2));
     return all;

@@ -183,9 +183,17 @@ TEST(SpgemmPolicy, NumericClassHoldsTheRow)
                                 EXPECT_LE(entries, capacity);
                                 EXPECT_NE(accumulator, Accumulator::window);
                             } else if (is_rank(c)) {
-                                const int parts = part_cut(r.span_words(), entries, bytes).parts(capacity);
+                                const int parts = part_cut(r.span_words(), 0, entries, bytes, false).parts(capacity);
                                 EXPECT_EQ(parts > 1, is_in_parts(c));
                                 EXPECT_LE(parts, NumericLimits{}.most_parts);
+                            } else if (is_packed(c)) {
+                                const PartCut cut = part_cut(r.span_words(), words, entries, bytes, true);
+                                EXPECT_EQ(cut.parts(capacity) > 1, is_in_parts(c));
+                                EXPECT_LE(cut.parts(capacity), NumericLimits{}.most_parts);
+                                EXPECT_EQ(accumulator, Accumulator::automatic);
+                            } else if (is_packed_far(c)) {
+                                EXPECT_LE(part_cut(r.span_words(), words, 0, 0, true).total, capacity);
+                                EXPECT_EQ(accumulator, Accumulator::automatic);
                             } else if (is_rank_far(c)) {
                                 EXPECT_LE(rank_bytes(r.span_words()), capacity);
                             }
@@ -226,31 +234,49 @@ TEST(SpgemmPolicy, PartsOfARowFit)
             }
         }
         const auto words = static_cast<std::int64_t>(of_words.size());
+        const std::int64_t there = words - std::count(of_words.begin(), of_words.end(), 0);
         for (const std::int64_t value_bytes : {4, 8}) {
-            const PartCut cut = part_cut(words, entries, value_bytes);
-            for (const std::int64_t capacity : {std::int64_t{2} << 10, numeric_capacity(NumericClass::parts96)}) {
-                const int parts = cut.parts(capacity);
-                EXPECT_EQ(parts > 1, cut.total > capacity);
-                std::vector<std::int64_t> bytes(static_cast<std::size_t>(parts), 0);
-                std::int64_t before = 0;
-                int part = 0;
-                for (std::int64_t w = 0; w < words; ++w) {
-                    const std::int32_t of_word = of_words[static_cast<std::size_t>(w)];
-                    while (part + 1 < parts && cut.bytes(w, before) >= cut.begin(part + 1, parts)) {
-                        ++part;
+            for (const bool packed : {false, true}) {
+                const PartCut cut = part_cut(words, there, entries, value_bytes, packed);
+                for (const std::int64_t capacity : {std::int64_t{2} << 10, numeric_capacity(NumericClass::parts96)}) {
+                    const int parts = cut.parts(capacity);
+                    EXPECT_EQ(parts > 1, cut.total > capacity);
+                    // What a part has, and between which words.
+                    std::vector<std::int64_t> bytes(static_cast<std::size_t>(parts), 0);
+                    std::vector<std::int64_t> first(bytes.size(), -1);
+                    std::vector<std::int64_t> last(bytes.size(), -1);
+                    std::int64_t there_before = 0;
+                    std::int64_t before = 0;
+                    std::size_t part = 0;
+                    for (std::int64_t w = 0; w < words; ++w) {
+                        const std::int32_t of_word = of_words[static_cast<std::size_t>(w)];
+                        if (packed && of_word == 0) {
+                            continue;
+                        }
+                        while (part + 1 < bytes.size() &&
+                               cut.bytes(w, there_before, before) >= cut.begin(static_cast<int>(part) + 1, parts)) {
+                            ++part;
+                        }
+                        bytes[part] += rank_bytes(1) + of_word * value_bytes;
+                        first[part] = first[part] < 0 ? w : first[part];
+                        last[part] = w;
+                        ++there_before;
+                        before += of_word;
                     }
-                    bytes[static_cast<std::size_t>(part)] += rank_bytes(1) + of_word * value_bytes;
-                    before += of_word;
-                }
-                for (const std::int64_t of_part : bytes) {
-                    EXPECT_LE(of_part, capacity)
-                        << span << " columns, " << entries << " entries, " << parts << " parts";
+                    for (std::size_t i = 0; i < bytes.size(); ++i) {
+                        if (packed && first[i] >= 0) {
+                            bytes[i] += rank_bytes((last[i] - first[i] + 1 + 31) / 32);
+                        }
+                        EXPECT_LE(bytes[i], capacity)
+                            << span << " columns, " << entries << " entries, " << parts << " parts, packed " << packed;
+                    }
                 }
             }
         }
     }
-    EXPECT_EQ(part_cut(10, 10, 8).parts(160), 1);
-    EXPECT_EQ(part_cut(1 << 26, std::int64_t{1} << 31, 8).parts(96 << 10), 181'198);
+    EXPECT_EQ(part_cut(10, 0, 10, 8, false).parts(160), 1);
+    EXPECT_EQ(part_cut(1 << 26, 0, std::int64_t{1} << 31, 8, false).parts(96 << 10), 181'198);
+    EXPECT_EQ(part_cut(320, 10, 10, 8, true).parts(240), 1);
 }
 
 /// Random permutations of bands: what lies in shared memory decides how many threads wait for it.
@@ -265,14 +291,28 @@ TEST(SpgemmPolicy, TablesOrRanksByWhatEachTakes)
     for (const std::int32_t half : {79, 95, 111}) {
         EXPECT_EQ(of_band(half), NumericClass::rank48) << half;
     }
-    const auto of_graph = [](std::int32_t products, std::int64_t entries) {
-        return numeric_class(row(0, (1 << 18) - 1, products, products), 4, 999, entries, 8, 1, Accumulator::automatic,
+    const auto of_graph = [](std::int32_t products, std::int32_t words, std::int64_t entries,
+                             Accumulator accumulator = Accumulator::automatic) {
+        return numeric_class(row(0, (1 << 18) - 1, products, products), 4, words, entries, 8, 1, accumulator,
                              h200_shared, most_few);
     };
-    EXPECT_EQ(of_graph(1000, 950), NumericClass::block_hash1024);
-    EXPECT_EQ(of_graph(2000, 1900), NumericClass::block_hash2048);
-    EXPECT_EQ(of_graph(20'000, 10'000), NumericClass::rank216);
-    EXPECT_TRUE(is_in_parts(of_graph(1'000'000, 100'000)));
+    EXPECT_EQ(of_graph(1000, 900, 950), NumericClass::packed24);
+    EXPECT_EQ(of_graph(1000, 900, 950, Accumulator::hash), NumericClass::block_hash1024);
+    EXPECT_EQ(of_graph(2000, 1700, 1900), NumericClass::packed48);
+    EXPECT_EQ(of_graph(2000, 1700, 1900, Accumulator::hash), NumericClass::block_hash2048);
+    EXPECT_EQ(of_graph(20'000, 5000, 10'000), NumericClass::rank216);
+    EXPECT_EQ(of_graph(20'000, 5000, 10'000, Accumulator::window), NumericClass::rank216);
+    // In parts where rows of B are read again for many products an entry, else in C.
+    EXPECT_TRUE(is_in_parts(of_graph(1'000'000, 8000, 100'000)));
+    EXPECT_EQ(of_graph(199'999, 7900, 100'000), NumericClass::packed_far64);
+    EXPECT_EQ(of_graph(199'999, 7900, 100'000, Accumulator::window), NumericClass::rank_far64);
+    const auto of_million = [](std::int32_t products, std::int32_t words, std::int64_t entries) {
+        return numeric_class(row(0, 999'999, products, products), 4, words, entries, 8, 1, Accumulator::automatic,
+                             h200_shared, most_few);
+    };
+    EXPECT_EQ(of_million(20'000, 7400, 18'000), NumericClass::packed216);
+    EXPECT_EQ(of_million(90'000, 20'000, 30'000), NumericClass::packed_parts216);
+    EXPECT_EQ(of_million(36'000, 20'000, 35'000), NumericClass::packed_far216);
 }
 
 TEST(SpgemmPolicy, RowsThatAreSpreadHaveClassesThatLeaveThemOut)
