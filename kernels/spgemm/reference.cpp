@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -10,21 +12,25 @@
 namespace rmsp::kernels {
 namespace {
 
-/// Writes all products of a row down, sorts them by column and adds neighbours.
+/// Writes all products of a row down, sorts their numbers by column and adds neighbours, in the order of A.
 template <class T>
 class Reference final : public SpgemmOperator<T> {
     using Wide = typename Wider<T>::type;
-    using Products = std::vector<std::pair<std::int32_t, Wide>>;
+    struct Products {
+        std::vector<std::uint64_t> key;  ///< column, then which one
+        std::vector<Wide> value;
+        std::vector<std::pair<std::int32_t, Wide>> sums;
+    };
 
 public:
     Reference(const CsrShard<T>& a, const CsrShard<T>& b, const Context& context)
         : a_(a), b_(b), row_ptr_(*context.memory, static_cast<std::size_t>(a.rows) + 1)
     {
         row_ptr_.data()[0] = 0;
-        Products sums;
+        Products products;
         for (std::int64_t row = 0; row < a.rows; ++row) {
-            add_up(row, nullptr, nullptr, sums);
-            row_ptr_.data()[row + 1] = row_ptr_.data()[row] + static_cast<std::int64_t>(sums.size());
+            add_up(row, nullptr, nullptr, products);
+            row_ptr_.data()[row + 1] = row_ptr_.data()[row] + static_cast<std::int64_t>(products.sums.size());
         }
     }
 
@@ -46,11 +52,11 @@ public:
     void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
               const Context& /*context*/) override
     {
-        Products sums;
+        Products products;
         for (std::int64_t row = 0; row < a_.rows; ++row) {
-            add_up(row, a_values, b_values, sums);
+            add_up(row, a_values, b_values, products);
             std::int64_t out = row_ptr_.data()[row];
-            for (const auto& [column, sum] : sums) {
+            for (const auto& [column, sum] : products.sums) {
                 col_idx[out] = column;
                 values[out++] = static_cast<T>(static_cast<Wide>(alpha) * sum);
             }
@@ -60,37 +66,45 @@ public:
     void numeric(T alpha, const T* a_values, const T* b_values, const std::int32_t* /*col_idx*/, T* values,
                  const Context& /*context*/) override
     {
-        Products sums;
+        Products products;
         for (std::int64_t row = 0; row < a_.rows; ++row) {
-            add_up(row, a_values, b_values, sums);
+            add_up(row, a_values, b_values, products);
             std::int64_t out = row_ptr_.data()[row];
-            for (const auto& [column, sum] : sums) {
+            for (const auto& [column, sum] : products.sums) {
                 values[out++] = static_cast<T>(static_cast<Wide>(alpha) * sum);
             }
         }
     }
 
 private:
-    /// The entries of one row of A B; zeros where no values are given.
-    void add_up(std::int64_t row, const T* a_values, const T* b_values, Products& sums) const
+    /// The entries of one row of A B, in `sums`; zeros where no values are given.
+    void add_up(std::int64_t row, const T* a_values, const T* b_values, Products& p) const
     {
-        sums.clear();
+        p.key.clear();
+        p.value.clear();
+        p.sums.clear();
         for (std::int64_t i = a_.row_ptr[row]; i < a_.row_ptr[row + 1]; ++i) {
             const std::int64_t k = a_.col_idx[i];
             for (std::int64_t j = b_.row_ptr[k]; j < b_.row_ptr[k + 1]; ++j) {
-                sums.emplace_back(b_.col_idx[j], a_values == nullptr ? Wide{0} : Wide{a_values[i]} * Wide{b_values[j]});
+                p.key.push_back(static_cast<std::uint64_t>(b_.col_idx[j]) << 32 | p.value.size());
+                p.value.push_back(a_values == nullptr ? Wide{0} : Wide{a_values[i]} * Wide{b_values[j]});
             }
         }
-        std::stable_sort(sums.begin(), sums.end(), [](const auto& l, const auto& r) { return l.first < r.first; });
-        std::size_t used = 0;
-        for (const auto& product : sums) {
-            if (used > 0 && sums[used - 1].first == product.first) {
-                sums[used - 1].second += product.second;
+        if (p.value.size() > std::numeric_limits<std::uint32_t>::max()) {
+            throw Error(ErrorCode::usage,
+                        fmt::format("SpGEMM kernel \"spgemm-reference\": row {} has {} products, more than 2^32 - 1",
+                                    row, p.value.size()));
+        }
+        std::sort(p.key.begin(), p.key.end());
+        for (const std::uint64_t key : p.key) {
+            const auto column = static_cast<std::int32_t>(key >> 32);
+            const Wide product = p.value[static_cast<std::uint32_t>(key)];
+            if (!p.sums.empty() && p.sums.back().first == column) {
+                p.sums.back().second += product;
             } else {
-                sums[used++] = product;
+                p.sums.emplace_back(column, product);
             }
         }
-        sums.resize(used);
     }
 
     CsrShard<T> a_;
