@@ -39,7 +39,7 @@ std::vector<std::vector<Entry>> expected_rows(const HostCsr<T>& a, const HostCsr
                 products.push_back(static_cast<long double>(a.values[i]) * b.values[j]);
             }
         }
-        std::sort(order.begin(), order.end());
+        std::sort(order.data(), order.data() + order.size());  // pointers: builds with checks take far less time
         for (const std::uint64_t next : order) {
             const auto column = static_cast<std::int32_t>(next >> 32);
             const long double product = products[static_cast<std::uint32_t>(next)];
