@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         const auto span_words = static_cast<std::int32_t>(bounds.span_words());
         std::int32_t* const columns = job.col_idx + c_begin;
         const RowSource source = source_of(job, row);
-        // Words that are there, or as many as there may be.
+        // Words that are there; of a row without a list of them as many as there may be, unless that is too many.
         std::int32_t there = source.words != nullptr ? source.count : entries;
         PartCut cut = part_cut(span_words, there, entries, sizeof(T), By == Lookup::packed);
         WordsBefore counted{};

@@ -50,13 +50,14 @@ __device__ __forceinline__ void find_part(const RowSource& source, std::int32_t 
     __syncthreads();
 }
 
-/// How many words there are before each thread's share of the columns of a row, by a block; behind all shares: of all.
+/// A thread's share of the columns of a row.
 struct WordsBefore {
-    int begin;
+    int begin;  ///< of the share
     int end;
-    int words;
-    int all;
+    int words;  ///< that begin before it
+    int all;    ///< of the row
 };
+/// By a block, of rising columns. `sums` has a number for each warp.
 template <int Threads>
 __device__ __forceinline__ WordsBefore words_before(const std::int32_t* columns, std::int32_t entries, int* sums)
 {
@@ -79,7 +80,8 @@ __device__ __forceinline__ WordsBefore words_before(const std::int32_t* columns,
     return own;
 }
 
-/// As find_part() of words, of a row that is given by its columns.
+/// As find_part() of words, of a row that is given by its columns: which words are there decides where parts begin, so
+/// that they have to be counted up to each.
 __device__ __forceinline__ void find_packed_part(const std::int32_t* columns, std::int32_t entries, std::int32_t first,
                                                  const PartCut& cut, int part, int parts, const WordsBefore& own,
                                                  PartBegin* begins)
