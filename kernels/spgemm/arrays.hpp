@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include <kernels/context.hpp>
 #include <rmsp/error.hpp>
@@ -37,6 +38,12 @@ DeviceArray<E> try_array(const Context& context, std::int64_t n)
         }
         return {};
     }
+}
+
+[[noreturn]] inline void over_limit(std::int64_t bytes, std::int64_t limit)
+{
+    throw Error(ErrorCode::out_of_memory, "SpGEMM needs a workspace of " + std::to_string(bytes) +
+                                              " bytes on the GPU, the limit is " + std::to_string(limit));
 }
 
 }  // namespace rmsp::kernels::spgemm

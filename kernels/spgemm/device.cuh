@@ -201,7 +201,8 @@ struct StructureJob {
     const std::uint8_t* groups;
     std::int32_t* row_nnz;  ///< written by a count, with what follows
     Extent* stored;
-    Word* pool;  ///< null: no row's words are there
+    std::uint8_t* orders;  ///< of products, of rows that have few, as few.cuh says; null: they are not kept
+    Word* pool;            ///< null: no row's words are there
     long long pool_capacity;
     int rows_a_slab;  ///< rows_a_slab() of this launch
     Counters* counters;
@@ -268,7 +269,8 @@ struct NumericJob {
     std::int32_t* col_idx;  ///< of C
     bool fills;             ///< columns of rows whose words are stored, and of those with few products, are written
     const Extent* stored;
-    const Word* pool;  ///< null: no row's words are there
+    const std::uint8_t* orders;  ///< as StructureJob's
+    const Word* pool;            ///< null: no row's words are there
     T* values;
     std::int32_t* map;  ///< of classes scatter and virtual: B's columns, for each of map_rows rows at a time
     std::int64_t map_rows;
@@ -295,9 +297,10 @@ template <class T>
 void run_numeric_virtual(const NumericJob<T>& job, NumericClass c, const std::int32_t* list, std::int64_t count,
                          cudaStream_t stream);
 
-/// The listed rows, all of one class few: their structure, and their values.
+/// The listed rows, all of one class few: their structure, and their values. `first_order`: where in job.orders that of
+/// the first row is.
 void run_structure_few(const StructureJob& job, StructureClass c, const std::int32_t* list, std::int64_t count,
-                       Overlap overlap, cudaStream_t stream);
+                       std::int64_t first_order, Overlap overlap, cudaStream_t stream);
 template <class T>
 void run_numeric_few(const NumericJob<T>& job, NumericClass c, Work work, const std::int32_t* list, std::int64_t count,
                      Overlap overlap, cudaStream_t stream);

@@ -7,6 +7,14 @@ namespace {
 
 constexpr int list_threads = 256;
 
+/// Whether all threads of a warp, which all take part, have the same class.
+__device__ __forceinline__ bool is_same_class(int c)
+{
+    int same = 0;
+    __match_all_sync(whole_warp, c, &same);
+    return same != 0;
+}
+
 /// Adds the rows of each class of this block to `total`. All threads take part; c < 0: none.
 __device__ __forceinline__ void count_classes(int c, unsigned* shared, unsigned* total)
 {
@@ -31,15 +39,22 @@ __device__ __forceinline__ void list_row(int c, std::int32_t row, const unsigned
         shared[threadIdx.x] = 0;
     }
     __syncthreads();
+    // Rows of a warp are mostly of one class: then it asks for room once.
+    const unsigned lane = threadIdx.x % 32;
+    const bool together = is_same_class(c);
     unsigned place = 0;
-    if (c >= 0) {
-        place = atomicAdd(shared + c, 1u);
+    if (c >= 0 && (!together || lane == 0)) {
+        place = atomicAdd(shared + c, together ? 32u : 1u);
+    }
+    if (together) {
+        place = __shfl_sync(whole_warp, place, 0) + lane;
     }
     __syncthreads();
     if (threadIdx.x < classes) {
         unsigned base = 0;
-        for (int i = 0; i < static_cast<int>(threadIdx.x); ++i) {
-            base += total[i];
+#pragma unroll 8
+        for (int i = 0; i < classes; ++i) {
+            base += i < static_cast<int>(threadIdx.x) ? __ldg(total + i) : 0u;
         }
         const unsigned own = shared[threadIdx.x];
         shared[threadIdx.x] = base + (own > 0 ? atomicAdd(used + threadIdx.x, own) : 0u);
@@ -88,10 +103,19 @@ __global__ void __launch_bounds__(list_threads) tile_totals_kernel(ScanJob job)
         work[threadIdx.x / classes][threadIdx.x % classes] = 0;
     }
     count_classes(c, histogram, job.counters->numeric);
+    // Of rows for warps, which are short enough for 32 bits.
+    unsigned products = c >= 0 ? static_cast<unsigned>(job.bounds[row].products) : 0u;
+    unsigned a_entries = c >= 0 ? static_cast<unsigned>(job.a_row_ptr[row + 1] - job.a_row_ptr[row]) : 0u;
+    const bool together = is_same_class(c);
+    if (together) {
+        products = __reduce_add_sync(whole_warp, products);
+        a_entries = __reduce_add_sync(whole_warp, a_entries);
+    }
     if (c >= 0) {
-        // Of rows for warps, which are short enough for 32 bits.
-        atomicAdd(&work[0][c], static_cast<unsigned>(job.bounds[row].products));
-        atomicAdd(&work[1][c], static_cast<unsigned>(job.a_row_ptr[row + 1] - job.a_row_ptr[row]));
+        if (!together || threadIdx.x % 32 == 0) {
+            atomicAdd(&work[0][c], products);
+            atomicAdd(&work[1][c], a_entries);
+        }
         if (const auto its = static_cast<NumericClass>(c); is_in_parts(its)) {
             const PartCut cut = part_cut(job.bounds[row].span_words(), job.stored[row].count(), job.row_nnz[row],
                                          job.value_bytes, is_packed(its));

@@ -33,37 +33,78 @@ struct LaneGroup {
     }
 };
 
-/// Ascending order over the Lanes * Keys numbers of each group of `Lanes` threads of a warp; number i is key[i / Lanes]
-/// of lane i % Lanes (Batcher's bitonic sort). The whole warp takes part.
+/// Ascending order over the Lanes * Keys numbers of each group of `Lanes` threads of a warp; number i is key[i % Keys]
+/// of lane i / Keys, so that most exchanges are within a lane (Batcher's bitonic sort). The whole warp takes part.
 template <int Lanes, int Keys>
 __device__ __forceinline__ void sort_group(std::uint32_t (&key)[Keys], int lane)
 {
+    const auto exchange = [&key](int low, int high) {
+        const std::uint32_t of_low = key[low];
+        key[low] = min(of_low, key[high]);
+        key[high] = max(of_low, key[high]);
+    };
+    // Of two lanes that have the same two numbers: the lower one keeps the less.
+    const auto choose = [](std::uint32_t own, std::uint32_t other, bool lower) {
+        return (other < own) == lower ? other : own;
+    };
 #pragma unroll
     for (int size = 2; size <= Lanes * Keys; size *= 2) {
+        // Two ascending halves: the first number with the last, and so on, so that none of one half is above the other.
+        if (size <= Keys) {
 #pragma unroll
-        for (int stride = size / 2; stride > 0; stride /= 2) {
-            if (stride >= Lanes) {
-#pragma unroll
-                for (int r = 0; r < Keys; ++r) {
-                    const int partner = r ^ (stride / Lanes);
-                    if (partner > r) {
-                        const bool up = ((r * Lanes) & size) == 0;
-                        const std::uint32_t low = min(key[r], key[partner]);
-                        const std::uint32_t high = max(key[r], key[partner]);
-                        key[r] = up ? low : high;
-                        key[partner] = up ? high : low;
-                    }
+            for (int r = 0; r < Keys; ++r) {
+                if ((r ^ (size - 1)) > r) {
+                    exchange(r, r ^ (size - 1));
                 }
-            } else {
+            }
+        } else {
+            const int lanes = size / Keys - 1;
+            const bool lower = (lane & (size / Keys / 2)) == 0;
 #pragma unroll
-                for (int r = 0; r < Keys; ++r) {
-                    const std::uint32_t other = __shfl_xor_sync(whole_warp, key[r], stride);
-                    const bool up = ((r * Lanes + lane) & size) == 0;
-                    const bool lower = (lane & stride) == 0;
-                    key[r] = up == lower ? min(key[r], other) : max(key[r], other);
+            for (int r = 0; r < (Keys + 1) / 2; ++r) {
+                const std::uint32_t of_last = __shfl_xor_sync(whole_warp, key[Keys - 1 - r], lanes);
+                const std::uint32_t of_first = __shfl_xor_sync(whole_warp, key[r], lanes);
+                key[r] = choose(key[r], of_last, lower);
+                key[Keys - 1 - r] = choose(key[Keys - 1 - r], of_first, lower);
+            }
+        }
+#pragma unroll
+        for (int stride = size / 4; stride > 0; stride /= 2) {
+#pragma unroll
+            for (int r = 0; r < Keys; ++r) {
+                if (stride >= Keys) {
+                    const std::uint32_t other = __shfl_xor_sync(whole_warp, key[r], stride / Keys);
+                    key[r] = choose(key[r], other, (lane & (stride / Keys)) == 0);
+                } else if ((r & stride) == 0) {
+                    exchange(r, r + stride);
                 }
             }
         }
+    }
+}
+
+/// Of numbers that a whole warp has sorted: number i goes to key[i / 32] of lane i % 32. `room`: for 32 * Keys numbers,
+/// aligned to 16 bytes.
+template <int Keys>
+__device__ __forceinline__ void deal_sorted(std::uint32_t (&key)[Keys], std::uint32_t* room, int lane)
+{
+    __syncwarp();
+    if constexpr (Keys % 4 == 0) {
+#pragma unroll
+        for (int r = 0; r < Keys; r += 4) {
+            reinterpret_cast<uint4*>(room + lane * Keys)[r / 4] =
+                make_uint4(key[r], key[r + 1], key[r + 2], key[r + 3]);
+        }
+    } else {
+#pragma unroll
+        for (int r = 0; r < Keys; ++r) {
+            room[lane * Keys + r] = key[r];
+        }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int r = 0; r < Keys; ++r) {
+        key[r] = room[r * 32 + lane];
     }
 }
 

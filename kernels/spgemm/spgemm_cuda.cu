@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <limits>
 #include <ranges>
-#include <string>
 #include <string_view>
 
 #include <kernels/cuda_check.cuh>
@@ -13,6 +12,7 @@
 #include <kernels/spgemm/launch_policy.hpp>
 #include <kernels/spgemm/repeated_values.cuh>
 #include <kernels/spgemm/row_sample.cuh>
+#include <kernels/spgemm/scatter_vectors.hpp>
 #include <kernels/spgemm/short_rows.cuh>
 #include <kernels/spgemm/spgemm.hpp>
 #include <kernels/spgemm/spread.cuh>
@@ -57,7 +57,7 @@ public:
         const std::size_t structure_list = layout.add<std::int32_t>(a.rows);
         const std::size_t numeric_list = layout.add<std::int32_t>(a.rows);
         if (options.workspace_limit > 0 && layout.bytes() > static_cast<std::size_t>(options.workspace_limit)) {
-            over_limit(layout.bytes(), options);
+            over_limit(static_cast<std::int64_t>(layout.bytes()), options.workspace_limit);
         }
         workspace_ = DeviceArray<std::byte>(*context.memory, layout.bytes());
         row_ptr_ = array<std::int64_t>(row_ptr);
@@ -115,7 +115,8 @@ public:
             in_maps += counters_.numeric[c];
         }
         if (in_maps > 0) {
-            make_map(in_maps, options, context);
+            scatter_ = ScatterVectors(in_maps, b_.cols, by_virtual_warps(accumulator_), workspace_limit_,
+                                      workspace_bytes(), context);
         }
     }
 
@@ -124,9 +125,9 @@ public:
     const std::int64_t* row_ptr() const override { return row_ptr_; }
     std::int64_t workspace_bytes() const override
     {
-        return static_cast<std::int64_t>(workspace_.size() + map_.size() * sizeof(std::int32_t) +
-                                         pool_.size() * sizeof(Word) + kept_row_ptr_.size() * sizeof(std::int64_t) +
-                                         repeated_.bytes() + spread_.bytes());
+        return static_cast<std::int64_t>(workspace_.size() + pool_.size() * sizeof(Word) +
+                                         kept_row_ptr_.size() * sizeof(std::int64_t) + repeated_.bytes() +
+                                         spread_.bytes() + scatter_.bytes());
     }
 
     void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
@@ -148,6 +149,7 @@ public:
         // columns again.
         if (most_in_group() == 1) {
             pool_.reset();
+            order_words_ = 0;
             all_stored_ = false;
         }
     }
@@ -176,7 +178,7 @@ public:
         row_ptr_ = kept_row_ptr_.data();
         workspace_.reset();
         pool_.reset();
-        map_.reset();
+        scatter_ = {};
         repeated_ = {};
         spread_ = {};
     }
@@ -191,13 +193,6 @@ private:
     static double mean(std::int64_t entries, std::int64_t rows)
     {
         return static_cast<double>(entries) / static_cast<double>(std::max<std::int64_t>(rows, 1));
-    }
-
-    [[noreturn]] static void over_limit(std::size_t bytes, const SpgemmOptions& options)
-    {
-        throw Error(ErrorCode::out_of_memory, "SpGEMM needs a workspace of " + std::to_string(bytes) +
-                                                  " bytes on the GPU, the limit is " +
-                                                  std::to_string(options.workspace_limit));
     }
 
     /// Waits for the stream.
@@ -234,10 +229,11 @@ private:
                 .col_idx = col_idx,
                 .fills = false,
                 .stored = stored_,
-                .pool = pool_.data(),
+                .orders = orders(),
+                .pool = pool(),
                 .values = values,
-                .map = map_.data(),
-                .map_rows = map_rows_,
+                .map = scatter_.map.data(),
+                .map_rows = scatter_.rows,
                 .spread_above = spread_.above,
                 .offsets = nullptr,
                 .products = nullptr};
@@ -293,8 +289,9 @@ private:
                 .groups = groups_,
                 .row_nnz = nullptr,
                 .stored = stored_,
-                .pool = pool_.data(),
-                .pool_capacity = static_cast<long long>(pool_.size()),
+                .orders = orders(),
+                .pool = pool(),
+                .pool_capacity = static_cast<long long>(pool_.size()) - order_words_,
                 .rows_a_slab = 1,
                 .counters = nullptr,
                 .row_ptr = row_ptr_,
@@ -304,35 +301,48 @@ private:
                 .spread_above = spread_.above};
     }
 
-    /// Room to keep the words that are counted: as much as surely suffices, as C is guessed to take at least, or as a
-    /// sample of the rows says. Rows that find none are counted again. A word has an entry of C at least, and takes no
-    /// more than that.
+    /// The first part of the pool, if it has one.
+    std::uint8_t* orders() const { return order_words_ > 0 ? reinterpret_cast<std::uint8_t*>(pool_.data()) : nullptr; }
+    Word* pool() const { return pool_.data() + order_words_; }
+
+    /// Room to keep the words that are counted, and the orders of rows with few products: as much as surely suffices,
+    /// as C is guessed to take at least, or as a sample of the rows says. Rows that find none are counted again. A word
+    /// has an entry of C at least, and takes no more than that.
     void make_pool(const CsrShard<T>& a, const CsrShard<T>& b, bool within, std::int32_t* nnz_of_rows,
                    const Context& context)
     {
         constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
         constexpr std::int64_t word_bytes = sizeof(Word);
-        const std::int64_t enough = pool_words(counters_.bound);
         const std::int64_t operands = b.nnz + (within ? 0 : a.nnz);
         // No more than A, B and C take at least, so that it is not these words that memory is short of.
         const std::int64_t least = (operands + counters_.least) * entry_bytes;
+        std::int64_t of_few = 0;
+        for (const auto& launch : plan_launches<StructureClass>(counters_.structure)) {
+            of_few += is_few(launch.as) ? structure_capacity(launch.as) * launch.rows / word_bytes : 0;
+        }
+        if (!worth_keeping_orders(of_few * word_bytes, static_cast<std::int64_t>(workspace_.size()), least)) {
+            of_few = 0;
+        }
+        const std::int64_t enough = pool_words(counters_.bound) + of_few;
         const std::int64_t sure = std::min({enough, least / word_bytes, workspace_left() / word_bytes});
-        if (worth_sampling(counters_.bound, sure)) {
+        if (worth_sampling(counters_.bound, sure - of_few)) {
             const SampledWords sampled = sample_words(nnz_of_rows, context);
             // With what else is held, no more than A, B and C are guessed to take.
             const std::int64_t guessed =
                 (operands + sampled.entries) * entry_bytes - static_cast<std::int64_t>(workspace_.size());
             const std::int64_t words =
-                std::min({enough, sampled.words, guessed / word_bytes, workspace_left() / word_bytes});
+                std::min({enough, sampled.words + of_few, guessed / word_bytes, workspace_left() / word_bytes});
             if (words > sure) {
                 pool_ = try_array<Word>(context, words);
-                if (try_array<std::byte>(context, sampled.entries * entry_bytes).size() > 0) {
-                    return;
+                if (try_array<std::byte>(context, sampled.entries * entry_bytes).size() == 0) {
+                    pool_.reset();  // C would not fit beside it
                 }
-                pool_.reset();  // C would not fit beside it
             }
         }
-        pool_ = try_array<Word>(context, sure);
+        if (pool_.size() == 0) {
+            pool_ = try_array<Word>(context, sure);
+        }
+        order_words_ = static_cast<std::int64_t>(pool_.size()) >= of_few ? of_few : 0;
     }
 
     /// What all rows take, by those of a sample, which are counted for it; nothing of rows that are too few.
@@ -398,13 +408,15 @@ private:
     void run_structures(StructureJob job, cudaStream_t stream) const
     {
         Overlap overlap{overlaps_, true};
+        std::int64_t order = 0;
         for (const auto& launch : plan_launches<StructureClass>(counters_.structure) | std::views::reverse) {
             const std::int32_t* const list = structure_list_ + launch.first;
             job.widest = widest_of(counters_, launch.as);
             if (!is_few(launch.as)) {
                 run_structure(job, launch.as, list, launch.rows, overlap, stream);
             } else if (job.col_idx == nullptr) {
-                run_structure_few(job, launch.as, list, launch.rows, overlap, stream);
+                run_structure_few(job, launch.as, list, launch.rows, order, overlap, stream);
+                order += structure_capacity(launch.as) * launch.rows;
             } else {
                 continue;  // the numeric phase writes their columns
             }
@@ -413,32 +425,6 @@ private:
         if (spread_.count > 0 && job.col_idx == nullptr) {
             count_spread(job, spread_, stream);
         }
-    }
-
-    /// Dense rows for as many blocks, or virtual warps, as the device and the limit have room for.
-    void make_map(std::int64_t rows, const SpgemmOptions& options, const Context& context)
-    {
-        constexpr std::int64_t blocks_a_unit = 3;
-        constexpr std::int64_t virtual_warps_a_unit = 64;
-        constexpr std::int64_t virtual_warps_a_block = 8;  // at most, and at least one block
-        constexpr std::int64_t most_bytes = std::int64_t{4} << 30;
-        const std::int64_t row_bytes = b_.cols * static_cast<std::int64_t>(sizeof(std::int32_t));
-        const bool of_warps = by_virtual_warps(accumulator_);
-        const std::int64_t least = of_warps ? virtual_warps_a_block : 1;
-        std::int64_t at_once =
-            std::min(rows, (of_warps ? virtual_warps_a_unit : blocks_a_unit) * std::max(context.compute_units, 1));
-        if (of_warps) {
-            at_once = std::min(at_once, most_bytes / row_bytes);
-        }
-        if (options.workspace_limit > 0) {
-            const std::int64_t left = options.workspace_limit - workspace_bytes();
-            if (left < least * row_bytes) {
-                over_limit(static_cast<std::size_t>(workspace_bytes() + least * row_bytes), options);
-            }
-            at_once = std::min(at_once, left / row_bytes);
-        }
-        map_rows_ = std::max(at_once, least);
-        map_ = DeviceArray<std::int32_t>(*context.memory, static_cast<std::size_t>(map_rows_ * b_.cols));
     }
 
     Pattern a_;
@@ -457,7 +443,8 @@ private:
     std::int32_t* structure_list_ = nullptr;  ///< rows of A by class
     std::int32_t* numeric_list_ = nullptr;
     Extent* stored_ = nullptr;
-    DeviceArray<Word> pool_;  ///< columns of C, as they were counted
+    DeviceArray<Word> pool_;        ///< columns of C, as they were counted
+    std::int64_t order_words_ = 0;  ///< of it, for the orders of products of rows that have few
     RepeatedValues<T> repeated_;
     SpreadRows spread_;
     Accumulator accumulator_ = Accumulator::automatic;
@@ -466,9 +453,8 @@ private:
     bool all_stored_ = false;
     std::int64_t workspace_limit_ = 0;
     int units_ = 1;
-    bool overlaps_ = false;          ///< whether launches may
-    DeviceArray<std::int32_t> map_;  ///< the scatter vectors
-    std::int64_t map_rows_ = 0;
+    bool overlaps_ = false;  ///< whether launches may
+    ScatterVectors scatter_;
     int virtual_warp_ = 0;
     Counters counters_{};
 };

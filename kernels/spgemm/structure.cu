@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(warp_threads)
     constexpr std::int32_t free_slot = -1;
     __shared__ std::int32_t keys[rows_a_block][slots];
     __shared__ std::uint32_t masks[rows_a_block][slots];
-    __shared__ std::uint32_t packed_keys[rows_a_block][32 * Keys];
+    __shared__ __align__(16) std::uint32_t packed_keys[rows_a_block][32 * Keys];
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     std::int32_t* const key = keys[warp];
@@ -95,6 +95,7 @@ __global__ void __launch_bounds__(warp_threads)
             sorted[r] = r * 32 + lane < used ? packed[r * 32 + lane] : 0xffffffffu;
         }
         sort_group<32>(sorted, lane);
+        deal_sorted(sorted, packed, lane);
 #pragma unroll
         for (int r = 0; r < Keys; ++r) {
             const bool in = r * 32 + lane < used;

@@ -215,6 +215,14 @@ constexpr int rows_a_slab(std::int64_t rows, std::int64_t warps)
 /// again.
 constexpr std::int64_t pool_words(std::int64_t bound) { return bound / 4 * 3 + bound / 8; }
 
+/// Whether there is room for the orders of rows with few products: with the rest of the workspace, which is large where
+/// most rows are empty, they are to take little more than A, B and C do at `least`, of which C mostly takes several
+/// times that.
+constexpr bool worth_keeping_orders(std::int64_t bytes, std::int64_t workspace, std::int64_t least)
+{
+    return workspace + bytes <= least / 2 * 3;
+}
+
 /// When some rows are counted before the others, to see how many words all will take.
 struct SamplePolicy {
     std::int64_t least_bound = 8'000'000;  ///< words; of fewer it takes longer than it spares
