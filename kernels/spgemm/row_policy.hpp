@@ -28,19 +28,18 @@ struct Shape {
     bool operator==(const Shape&) const = default;
 };
 
-/// Rows of so few products are neither collected as words nor looked up: the products are sorted by column, in both
-/// phases. Twice as many are few where they hardly share words and are far apart, as in a mesh that is numbered at
-/// random: as words they would be as many to sort, and be looked up besides. Nearer ones, as in A P of multigrid, are
-/// in a few columns again and again, of which a look-up finds most of them at once.
+/// Rows of so few products are neither collected as words nor looked up: the products are sorted by column. Twice as
+/// many are few where they share words with few others: as words they would be nearly as many to sort, and be looked up
+/// besides. Those that share them with many, as in A P of multigrid, are in a few columns again and again, of which a
+/// look-up finds most of them at once.
 inline constexpr std::int32_t most_few = 64;
 inline constexpr std::int32_t most_few_scattered = 2 * most_few;
-inline constexpr std::int64_t least_scattered_span = 1 << 17;
-/// `few`: what is few here, at most most_few_scattered, which all classes of few products end at.
+inline constexpr std::int32_t products_a_word_of_scattered = 4;  ///< fewer than that
+/// `few`: what is few here, at most most_few_scattered, which all classes of few products end at; 0: nothing.
 constexpr bool has_few(const RowBounds& row, int few)
 {
-    const int few_scattered = few > most_few ? most_few_scattered : 2 * few;
     const bool scattered =
-        row.products <= few_scattered && row.words > row.products / 2 && row.span() >= least_scattered_span;
+        few > 0 && row.products <= most_few_scattered && row.words > row.products / products_a_word_of_scattered;
     // A column's distance from the first and the product's number are sorted as one 32-bit key, and no key has all bits
     // set.
     return (row.products <= few || scattered) && row.span() < (std::int64_t{1} << 32) / most_few_scattered;

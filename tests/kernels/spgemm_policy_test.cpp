@@ -116,9 +116,9 @@ TEST(SpgemmPolicy, FewProductsAreSortedAsOneKeyEach)
             const StructureClass structure = structure_class(r, h200_shared, most_few);
             const NumericClass numeric = numeric_class(r, 9, 0, 1, 8, 1, Accumulator::automatic, h200_shared, most_few);
             SCOPED_TRACE(testing::Message() << products << " products, " << span << " columns");
-            EXPECT_EQ(is_few(structure), products <= (span < 1 << 17 ? 64 : 128) && span < 1 << 25);
-            // Half as many words as products: no longer scattered.
-            const RowBounds together{r.first, r.last, std::max(products / 2, 1), products};
+            EXPECT_EQ(is_few(structure), products <= 128 && span < 1 << 25);
+            // A quarter as many words as products: no longer scattered.
+            const RowBounds together{r.first, r.last, std::max(products / 4, 1), products};
             EXPECT_EQ(is_few(structure_class(together, h200_shared, most_few)), products <= 64 && span < 1 << 25);
             EXPECT_EQ(is_few(numeric), is_few(structure));
             if (is_few(structure)) {
@@ -131,10 +131,11 @@ TEST(SpgemmPolicy, FewProductsAreSortedAsOneKeyEach)
         }
     }
     EXPECT_EQ(few_products(Accumulator::automatic), most_few);
-    EXPECT_EQ(few_products(Accumulator::hash), 0);
-    EXPECT_EQ(few_products(Accumulator::virtual_warps), 0);
+    EXPECT_EQ(few_products(Accumulator::hash) + few_products(Accumulator::virtual_warps), 0);
     EXPECT_EQ(few_products(49, 100, most_few), most_few);
     EXPECT_EQ(few_products(50, 100, most_few), 0);
+    EXPECT_TRUE(worth_keeping_orders(100, 50, 100));
+    EXPECT_FALSE(worth_keeping_orders(101, 50, 100));
 }
 
 TEST(SpgemmPolicy, ExtentsKeepPlaceAndCount)
