@@ -6,7 +6,7 @@
 namespace rmsp::kernels::spgemm {
 namespace {
 
-/// Keys bytes.
+/// A lane's part of an order: a byte for each of its products.
 template <int Keys>
 using OrderOfLane =
     std::conditional_t<Keys == 2, std::uint16_t, std::conditional_t<Keys == 4, std::uint32_t, std::uint64_t>>;

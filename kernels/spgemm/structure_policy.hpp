@@ -215,9 +215,9 @@ constexpr int rows_a_slab(std::int64_t rows, std::int64_t warps)
 /// again.
 constexpr std::int64_t pool_words(std::int64_t bound) { return bound / 4 * 3 + bound / 8; }
 
-/// Whether there is room for the orders of rows with few products: with the rest of the workspace, which is large where
-/// most rows are empty, they are to take little more than A, B and C do at `least`, of which C mostly takes several
-/// times that.
+/// Whether orders of rows with few products are kept. \param bytes  of them all; \param workspace  bytes that are taken
+/// already, many where most rows are empty; \param least  bytes that A, B and C take at least. C mostly takes several
+/// times its part of that, so that half as much again does not make these orders what memory is short of.
 constexpr bool worth_keeping_orders(std::int64_t bytes, std::int64_t workspace, std::int64_t least)
 {
     return workspace + bytes <= least / 2 * 3;

@@ -405,22 +405,24 @@ TEST_P(SpgemmKernels, RowsOfFewProductsHaveTheSameBitsEachTime)
             GTEST_SKIP() << "does not say so";
         }
         constexpr std::int64_t inner = 2000;
-        constexpr std::int64_t columns = 200'000;
-        for (const std::int64_t length : {1, 2, 4, 5, 8, 11}) {
-            SCOPED_TRACE(length);
-            std::vector<std::int64_t> lengths(3001, length);
-            lengths[17] = 0;
-            lengths[1000] = 40;  // among others that a warp has
-            const HostCsr<T> a = matrix<T>(inner, lengths, 1);
-            const HostCsr<T> b = matrix<T>(columns, std::vector<std::int64_t>(inner, length), 2);
-            const DeviceCsr<T> da(*device_, a, Offsets::i32);
-            const DeviceCsr<T> db(*device_, b, Offsets::i64);
-            const auto op = kernel.prepare(da.shard, db.shard, {}, device_->context());
-            const HostCsr<T> once = fill_product(*device_, *op, da, db, T{3});
-            expect_product(once, a, b, T{3});
-            const HostCsr<T> again = fill_product(*device_, *op, da, db, T{3});
-            EXPECT_EQ(once.col_idx, again.col_idx);
-            EXPECT_TRUE(same_bits(once.values, again.values));
+        // Far apart, near each other, and in the same columns again and again.
+        for (const std::int64_t columns : {200'000, 4'000, 100}) {
+            for (const std::int64_t length : {1, 2, 4, 5, 8, 11}) {
+                SCOPED_TRACE(testing::Message() << length << " entries, " << columns << " columns");
+                std::vector<std::int64_t> lengths(3001, length);
+                lengths[17] = 0;
+                lengths[1000] = 40;  // among others that a warp has
+                const HostCsr<T> a = matrix<T>(inner, lengths, 1);
+                const HostCsr<T> b = matrix<T>(columns, std::vector<std::int64_t>(inner, length), 2);
+                const DeviceCsr<T> da(*device_, a, Offsets::i32);
+                const DeviceCsr<T> db(*device_, b, Offsets::i64);
+                const auto op = kernel.prepare(da.shard, db.shard, {}, device_->context());
+                const HostCsr<T> once = fill_product(*device_, *op, da, db, T{3});
+                expect_product(once, a, b, T{3});
+                const HostCsr<T> again = fill_product(*device_, *op, da, db, T{3});
+                EXPECT_EQ(once.col_idx, again.col_idx);
+                EXPECT_TRUE(same_bits(once.values, again.values));
+            }
         }
     });
 }
