@@ -254,29 +254,29 @@ template <class T>
 struct NumericJob {
     Pattern a;
     Pattern b;
-    const T* a_values;
-    const T* b_values;
-    T alpha;
-    bool atomic;              ///< a row of B may hold a column twice
-    const Extent* b_entries;  ///< of each row of B
-    const std::uint8_t* b_twins;
-    const RowBounds* bounds;
-    const std::uint8_t* groups;
-    int most_in_group;
-    int most_parts;
-    int virtual_warp;  ///< of blocks' rows: lanes for a row of B; 0: virtual_warp() of the row
-    const std::int64_t* row_ptr;
-    std::int32_t* col_idx;  ///< of C
-    bool fills;             ///< columns of rows whose words are stored, and of those with few products, are written
-    const Extent* stored;
-    const std::uint8_t* orders;  ///< as StructureJob's
-    const Word* pool;            ///< null: no row's words are there
-    T* values;
-    std::int32_t* map;  ///< of classes scatter and virtual: B's columns, for each of map_rows rows at a time
-    std::int64_t map_rows;
-    std::int32_t spread_above;     ///< as StructureJob's
-    const std::uint32_t* offsets;  ///< of Work::list: where the products of each entry of C begin
-    ProductRef* products;
+    const T* a_values = nullptr;
+    const T* b_values = nullptr;
+    T alpha{1};
+    bool atomic = false;                ///< a row of B may hold a column twice
+    const Extent* b_entries = nullptr;  ///< of each row of B
+    const std::uint8_t* b_twins = nullptr;
+    const RowBounds* bounds = nullptr;
+    const std::uint8_t* groups = nullptr;
+    int most_in_group = 0;
+    int most_parts = 0;
+    int virtual_warp = 0;  ///< of blocks' rows: lanes for a row of B; 0: virtual_warp() of the row
+    const std::int64_t* row_ptr = nullptr;
+    std::int32_t* col_idx = nullptr;  ///< of C
+    bool fills = false;  ///< columns of rows whose words are stored, and of those with few products, are written
+    const Extent* stored = nullptr;
+    const std::uint8_t* orders = nullptr;  ///< as StructureJob's
+    const Word* pool = nullptr;            ///< null: no row's words are there
+    T* values = nullptr;
+    std::int32_t* map = nullptr;  ///< of classes scatter and virtual: B's columns, for each of map_rows rows at a time
+    std::int64_t map_rows = 0;
+    std::int32_t spread_above = 0;           ///< as StructureJob's
+    const std::uint32_t* offsets = nullptr;  ///< of Work::list: where the products of each entry of C begin
+    ProductRef* products = nullptr;
 };
 /// What is done with the products.
 enum class Work : std::uint8_t {

@@ -3,6 +3,7 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_primitives.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/spgemm/arrays.hpp>
 #include <kernels/spgemm/making_tiles.cuh>
 #include <kernels/spgemm/numeric.cuh>
@@ -309,12 +310,11 @@ bool list_tiles(Making& making, std::int64_t count, std::int64_t most, ListJob t
     }
     run(list_tiles_kernel<false, Parts, T>);
     cuda::exclusive_sum(list.data(), count + 1, making.context);
-    std::uint32_t list_rows = 0;
+    const std::uint32_t list_rows = cuda::read(list.data() + count, stream);
     std::uint32_t sums = 0;
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(&list_rows, list.data() + count, sizeof list_rows, cudaMemcpyDeviceToHost, stream));
     if constexpr (Parts) {
         cuda::exclusive_sum(first_sums.data(), count + 1, making.context);
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&sums, first_sums.data() + count, sizeof sums, cudaMemcpyDeviceToHost, stream));
+        sums = cuda::read(first_sums.data() + count, stream);
     }
     const Found known = making.read();
     const std::int64_t bytes = std::int64_t{list_rows} * 64 +

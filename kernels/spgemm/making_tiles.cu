@@ -4,6 +4,7 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_primitives.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/spgemm/arrays.hpp>
 #include <kernels/spgemm/making_tiles.cuh>
 
@@ -94,8 +95,7 @@ ProductTiles cut_above(Making making, std::int64_t above, std::int64_t greatest,
         RMSP_CUDA_CHECK_LAUNCH("mark_heavy_kernel");
     }
     cuda::exclusive_sum(weights.data(), rows + 1, making.context);
-    std::int64_t weight = 0;
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(&weight, weights.data() + rows, sizeof weight, cudaMemcpyDeviceToHost, stream));
+    const std::int64_t weight = cuda::read(weights.data() + rows, stream);
     const Found known = making.read();
     ListJob to{};
     to.before = any_heavy ? weights.data() : nullptr;

@@ -4,6 +4,7 @@
 
 #include <kernels/context.hpp>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/spgemm/product_tiles.cuh>
 
 /// How tiles are made: rows are weighed and cut, those that are too heavy into parts, and each tile's products are
@@ -80,13 +81,7 @@ struct Making {
     std::int64_t shared_limit;
     const Context& context;
     cudaStream_t stream() const { return static_cast<cudaStream_t>(context.stream); }
-    Found read() const
-    {
-        Found known{};
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&known, device_known, sizeof known, cudaMemcpyDeviceToHost, stream()));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream()));
-        return known;
-    }
+    Found read() const { return cuda::read(device_known, stream()); }
     /// \return whether there is so much
     bool take(std::int64_t bytes)
     {

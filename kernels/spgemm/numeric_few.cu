@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(few_threads)
     const std::uint8_t* const order = job.orders + job.stored[row].place();
     int of[Keys];
     const int products =
-        deal_products<Lanes, Keys>(job.a, job.b_entries, group, shared[own], of,
+        deal_products<Lanes, Keys>(job.a, KnownRows{job.b_entries}, group, shared[own], of,
                                    [&](int n, std::int64_t entry) { values[own][n] = __ldg(job.a_values + entry); });
     T value[Keys];
     int entries = 0;
@@ -97,14 +97,14 @@ __global__ void __launch_bounds__(few_threads)
     const std::int32_t first = job.bounds[row].first;
     std::int64_t to = job.row_ptr[row];
     int of[Keys];
-    const int products =
-        deal_products<Lanes, Keys>(job.a, job.b_entries, group, shared[own], of, [&](int n, std::int64_t entry) {
-            if constexpr (lists) {
-                entries_of_a[own][n] = static_cast<std::int32_t>(entry);
-            } else {
-                values[own][n] = __ldg(job.a_values + entry);
-            }
-        });
+    const int products = deal_products<Lanes, Keys>(job.a, KnownRows{job.b_entries}, group, shared[own], of,
+                                                    [&](int n, std::int64_t entry) {
+                                                        if constexpr (lists) {
+                                                            entries_of_a[own][n] = static_cast<std::int32_t>(entry);
+                                                        } else {
+                                                            values[own][n] = __ldg(job.a_values + entry);
+                                                        }
+                                                    });
     std::uint32_t key[Keys];
     T value[Keys];
 #pragma unroll

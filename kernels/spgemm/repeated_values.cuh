@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 
+#include <kernels/cuda_read.cuh>
 #include <kernels/cuda_timer.cuh>
 #include <kernels/spgemm/arrays.hpp>
 #include <kernels/spgemm/product_tiles.cuh>
@@ -119,9 +120,7 @@ private:
         run(job, Work::list);
         plan_bundles(offsets.data(), products.data(), entries, found.packed(), begins.data(), work.data(), work_bytes,
                      stream);
-        std::uint32_t rows = 0;
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&rows, begins.data() + bundles, sizeof rows, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        const std::uint32_t rows = cuda::read(begins.data() + bundles, stream);
         found.words = try_array<std::uint32_t>(context, std::int64_t{rows} * 32);
         if (found.words.size() > 0) {
             pack_products(offsets.data(), products.data(), entries, begins.data(), found.packed(), stream);

@@ -4,11 +4,7 @@
 #include <utility>
 
 #include <kernels/cuda_block.cuh>
-#include <kernels/cuda_check.cuh>
-#include <kernels/cuda_primitives.cuh>
-#include <kernels/spgemm/arrays.hpp>
-#include <kernels/spgemm/device.cuh>
-#include <kernels/spgemm/product_tiles.cuh>
+#include <kernels/spgemm/direct_rows.cuh>
 #include <kernels/spgemm/short_rows.cuh>
 
 namespace rmsp::kernels::spgemm {
@@ -16,12 +12,7 @@ namespace {
 
 constexpr int short_threads = 128;
 constexpr std::int32_t no_column = std::numeric_limits<std::int32_t>::max();
-
-/// What is found of all rows. Zero at first.
-struct ShortFound {
-    unsigned long long products;
-    int most;  ///< products of a row, or entries of A if those are more; counted up to most_short + 1
-};
+constexpr int most_rounds = 8;  ///< of short_threads rows, that a block counts one after the other
 
 /// Where the products of a thread's row come from. All indices are constants once the loops are unrolled, so that these
 /// arrays are registers, and loads do not wait for each other.
@@ -31,7 +22,7 @@ struct ShortRow {
     std::int32_t entry[Capacity];  ///< of A, from a_begin on
     std::int32_t place[Capacity];  ///< in B; of as many products as there are
     int products = 0;
-    int weight = 0;  ///< as ShortFound::most; above Capacity the rest is of no use
+    int weight = 0;  ///< as DirectFound::most; above Capacity the rest is of no use
 
     /// `rows_of_b`: room for Capacity in each thread of a block.
     __device__ __forceinline__ ShortRow(const Pattern& a, const Pattern& b, std::int64_t row, int2* rows_of_b)
@@ -148,24 +139,28 @@ struct SortEntries {
     }
 };
 
-/// Entries of each row of C, 0 behind the last.
+/// Entries of each row of C, and its row pointers.
 template <int Capacity>
 __global__ void __launch_bounds__(short_threads)
-    count_short_kernel(const Pattern a, const Pattern b, std::int64_t* __restrict__ row_nnz, ShortFound* found)
+    count_short_kernel(const Pattern a, const Pattern b, int rounds, std::int64_t* __restrict__ row_ptr,
+                       TileEntries* tiles, DirectFound* found)
 {
     __shared__ int2 rows_of_b[short_threads * Capacity];
-    __shared__ unsigned long long of_warps[short_threads / 32];
-    unsigned long long all_products = 0;
+    __shared__ std::uint8_t entries_of[most_rounds * short_threads];
+    __shared__ long long of_warps[short_threads / 32];
+    __shared__ long long before;
+    const std::int64_t first_row = std::int64_t{blockIdx.x} * rounds * short_threads;
+    const auto thread = static_cast<int>(threadIdx.x);
+    int all_products = 0;
+    int all_entries = 0;
     int most = 0;
-    for (std::int64_t first = std::int64_t{blockIdx.x} * short_threads; first <= a.rows;
-         first += std::int64_t{gridDim.x} * short_threads) {
+    for (int round = 0; round < rounds; ++round) {
         // Nothing of this is used once a row is found that is not short, here or by another block.
-        const bool others = threadIdx.x == 0 && *static_cast<volatile const int*>(&found->most) > most_short;
+        const bool others = thread == 0 && *static_cast<volatile const int*>(&found->most) > most_short;
         if (__syncthreads_or(most > most_short || others) != 0) {
             break;
         }
-        const std::int64_t row = first + threadIdx.x;
-        const ShortRow<Capacity> from(a, b, row, rows_of_b);
+        const ShortRow<Capacity> from(a, b, first_row + round * short_threads + thread, rows_of_b);
         const int products = from.weight <= Capacity ? from.products : 0;
         std::int32_t column[Capacity];
 #pragma unroll
@@ -178,19 +173,62 @@ __global__ void __launch_bounds__(short_threads)
         for (int p = 0; p < Capacity; ++p) {
             entries += p < products && (p == 0 || column[p] != column[p - 1]) ? 1 : 0;
         }
-        if (row <= a.rows) {
-            row_nnz[row] = entries;
-        }
-        all_products += static_cast<unsigned>(products);
+        entries_of[round * short_threads + thread] = static_cast<std::uint8_t>(entries);
+        all_products += products;
+        all_entries += entries;
         most = max(most, from.weight);
     }
     most = __reduce_max_sync(whole_warp, most);
-    if (threadIdx.x % 32 == 0 && most > 0) {
+    if (thread % 32 == 0 && most > 0) {
         atomicMax(&found->most, most);
     }
-    all_products = cuda::block_sum<short_threads>(all_products, of_warps);
-    if (threadIdx.x == 0) {
-        atomicAdd(&found->products, all_products);
+    // Both fit half of the number.
+    const long long both =
+        cuda::block_sum<short_threads>(static_cast<long long>(all_products) << 32 | all_entries, of_warps);
+    if (thread < 32) {
+        const long long of_block = __shfl_sync(whole_warp, both, 0);
+        const long long own = of_block & 0xffffffff;
+        const long long others = entries_before_tile(tiles, own);
+        if (thread == 0) {
+            before = others;
+            atomicAdd(&found->products, static_cast<unsigned long long>(of_block >> 32));
+            if (blockIdx.x + 1 == gridDim.x) {
+                found->nnz = others + own;
+            }
+            if (blockIdx.x == 0) {
+                row_ptr[0] = 0;
+            }
+        }
+    }
+    __syncthreads();
+    // Of a row that is not short, what is written here is not used either.
+    for (int round = 0; round < rounds; ++round) {
+        const std::int64_t row = first_row + round * short_threads + thread;
+        const int own = entries_of[round * short_threads + thread];
+        int through = own;
+#pragma unroll
+        for (int d = 1; d < 32; d *= 2) {
+            const int left = __shfl_up_sync(whole_warp, through, d);
+            through += thread % 32 >= d ? left : 0;
+        }
+        __syncthreads();
+        if (thread % 32 == 31) {
+            of_warps[thread / 32] = through;
+        }
+        __syncthreads();
+        long long start = before;
+        long long all = 0;
+        for (int w = 0; w < short_threads / 32; ++w) {
+            start += w < thread / 32 ? of_warps[w] : 0;
+            all += of_warps[w];
+        }
+        if (row < a.rows) {
+            row_ptr[row + 1] = start + through;
+        }
+        __syncthreads();
+        if (thread == 0) {
+            before += all;
+        }
     }
 }
 
@@ -245,78 +283,44 @@ __global__ void __launch_bounds__(short_threads)
     }
 }
 
+template <class F>
+void with_capacity(int capacity, const F& f)
+{
+    switch (capacity) {
+        case 4:
+            f.template operator()<4>();
+            break;
+        case 8:
+            f.template operator()<8>();
+            break;
+        default:
+            f.template operator()<most_short>();
+    }
+}
+
 template <class T>
-class ShortRows final : public SpgemmOperator<T> {
+class ShortRows final : public DirectRows<T> {
 public:
-    ShortRows(const Pattern& a, const Pattern& b, std::int64_t a_nnz, std::int64_t b_nnz, int capacity,
-              std::int64_t nnz, std::int64_t products, std::int64_t workspace_limit, DeviceArray<std::int64_t> row_ptr)
-        : a_(a),
-          b_(b),
-          a_nnz_(a_nnz),
-          b_nnz_(b_nnz),
-          capacity_(capacity),
-          nnz_(nnz),
-          products_(products),
-          workspace_limit_(workspace_limit),
-          row_ptr_(std::move(row_ptr))
+    ShortRows(const CsrShard<T>& a, const CsrShard<T>& b, const DirectFound& found, DirectCount count,
+              std::int64_t workspace_limit, int capacity)
+        : DirectRows<T>(a, b, found, std::move(count), workspace_limit), capacity_(capacity)
     {
-    }
-    std::int64_t nnz() const override { return nnz_; }
-    std::int64_t products() const override { return products_; }
-    const std::int64_t* row_ptr() const override { return row_ptr_.data(); }
-    std::int64_t workspace_bytes() const override
-    {
-        return static_cast<std::int64_t>(row_ptr_.size() * sizeof(std::int64_t) + tiles_.bytes());
-    }
-    void fill(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values,
-              const Context& context) override
-    {
-        sum<true>(alpha, a_values, b_values, col_idx, values, context);
-    }
-    void numeric(T alpha, const T* a_values, const T* b_values, const std::int32_t* col_idx, T* values,
-                 const Context& context) override
-    {
-        const auto sum_anew = [&] { sum<false>(alpha, a_values, b_values, nullptr, values, context); };
-        if (!tiles_tried_ && nnz_ > 0) {
-            tiles_tried_ = true;
-            const std::int64_t left =
-                workspace_limit_ > 0 ? workspace_limit_ - workspace_bytes() : std::numeric_limits<std::int64_t>::max();
-            tiles_ = make_faster_tiles({a_, b_, row_ptr_.data(), col_idx, a_nnz_, b_nnz_, nnz_, products_}, left, alpha,
-                                       a_values, b_values, values, context, sum_anew);
-        }
-        if (tiles_.empty()) {
-            sum_anew();
-        } else {
-            sum_tiles(tiles_, alpha, a_values, b_values, values, static_cast<cudaStream_t>(context.stream));
-        }
     }
 
 private:
-    template <bool Fills>
-    void sum(T alpha, const T* a_values, const T* b_values, std::int32_t* col_idx, T* values, const Context& context)
+    void run(const NumericJob<T>& job, Work /*work*/, cudaStream_t stream) const override
     {
-        if (nnz_ == 0) {
-            return;
-        }
-        const auto kernel = capacity_ == 4   ? sum_short_kernel<4, Fills, T>
-                            : capacity_ == 8 ? sum_short_kernel<8, Fills, T>
-                                             : sum_short_kernel<most_short, Fills, T>;
-        kernel<<<blocks_for(a_.rows, short_threads), short_threads, 0, static_cast<cudaStream_t>(context.stream)>>>(
-            a_, b_, row_ptr_.data(), alpha, a_values, b_values, col_idx, values);
+        with_capacity(capacity_, [&]<int Capacity>() {
+            const auto kernel =
+                job.col_idx != nullptr ? sum_short_kernel<Capacity, true, T> : sum_short_kernel<Capacity, false, T>;
+            kernel<<<blocks_for(job.a.rows, short_threads), short_threads, 0, stream>>>(
+                job.a, job.b, job.row_ptr, job.alpha, job.a_values, job.b_values, job.col_idx, job.values);
+        });
         RMSP_CUDA_CHECK_LAUNCH("sum_short_kernel");
     }
+    bool lists() const override { return false; }
 
-    Pattern a_;
-    Pattern b_;
-    std::int64_t a_nnz_;
-    std::int64_t b_nnz_;
     int capacity_;  ///< of a thread, in products
-    std::int64_t nnz_;
-    std::int64_t products_;
-    std::int64_t workspace_limit_;
-    bool tiles_tried_ = false;
-    ProductTiles tiles_;  ///< for repeated values
-    DeviceArray<std::int64_t> row_ptr_;
 };
 
 }  // namespace
@@ -326,50 +330,38 @@ std::unique_ptr<SpgemmOperator<T>> try_short_rows(const CsrShard<T>& a, const Cs
                                                   const SpgemmOptions& options, const Context& context)
 {
     const auto stream = static_cast<cudaStream_t>(context.stream);
-    const auto mean = [](std::int64_t entries, std::int64_t rows) {
-        return static_cast<double>(entries) / static_cast<double>(std::max<std::int64_t>(rows, 1));
-    };
-    const double mean_products =
-        mean(a.nnz, a.rows) * mean(b.nnz, options.touched.end < 0 ? b.rows : options.touched_rows);
-    const auto bytes = (a.rows + 1) * static_cast<std::int64_t>(sizeof(std::int64_t));
-    if (options.accumulator != "auto" || mean_products > most_short ||
-        (options.workspace_limit > 0 && bytes > options.workspace_limit) ||
+    const ExpectedRows expected = expected_rows(a, b, options);
+    if (options.accumulator != "auto" || expected.mean() > most_short || expected.most > most_short || a.rows == 0 ||
         std::max(a.nnz, b.nnz) > std::numeric_limits<std::int32_t>::max()) {
         return nullptr;
     }
-    const Pattern of_a{a.rows, a.cols, RowPtr(a.row_ptr), a.col_idx};
-    const Pattern of_b{b.rows, b.cols, RowPtr(b.row_ptr), b.col_idx};
-    auto row_ptr = try_array<std::int64_t>(context, a.rows + 1);
-    const auto found = try_array<ShortFound>(context, 1);
-    if (row_ptr.size() == 0 || found.size() == 0) {
+    // As many blocks as keep each multiprocessor full, or more: few that add to the same number.
+    const std::int64_t full = std::int64_t{32} * std::max(context.compute_units, 1) * short_threads;
+    const auto rounds = static_cast<int>(std::clamp<std::int64_t>((a.rows + full - 1) / full, 1, most_rounds));
+    const unsigned blocks = blocks_for(a.rows, std::int64_t{rounds} * short_threads);
+    DirectCount count(a.rows, blocks, options.workspace_limit, context);
+    if (count.bytes() == 0) {
         return nullptr;
     }
     const auto capacity_for = [](double products) { return products <= 4 ? 4 : products <= 8 ? 8 : most_short; };
-    ShortFound known{};
-    std::int64_t nnz = 0;
     // Where rows have about as many products each, the first attempt has room for all of them.
-    for (int capacity = capacity_for(mean_products);; capacity = capacity_for(known.most)) {
-        RMSP_CUDA_CHECK(cudaMemsetAsync(found.data(), 0, sizeof(ShortFound), stream));
-        const auto kernel = capacity == 4   ? count_short_kernel<4>
-                            : capacity == 8 ? count_short_kernel<8>
-                                            : count_short_kernel<most_short>;
-        // So many that each multiprocessor is full, and few that add to the same number.
-        const unsigned blocks = std::min(blocks_for(a.rows + 1, short_threads),
-                                         32u * static_cast<unsigned>(std::max(context.compute_units, 1)));
-        kernel<<<blocks, short_threads, 0, stream>>>(of_a, of_b, row_ptr.data(), found.data());
+    const double at_first = expected.most >= 0 ? static_cast<double>(expected.most) : expected.mean();
+    for (int capacity = capacity_for(at_first);;) {
+        count.clear(stream);
+        with_capacity(capacity, [&]<int Capacity>() {
+            count_short_kernel<Capacity><<<blocks, short_threads, 0, stream>>>(
+                {a.rows, a.cols, RowPtr(a.row_ptr), a.col_idx}, {b.rows, b.cols, RowPtr(b.row_ptr), b.col_idx}, rounds,
+                count.row_ptr, count.tile_entries, count.found);
+        });
         RMSP_CUDA_CHECK_LAUNCH("count_short_kernel");
-        cuda::exclusive_sum(row_ptr.data(), a.rows + 1, context);
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&known, found.data(), sizeof known, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&nnz, row_ptr.data() + a.rows, sizeof nnz, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        if (known.most <= capacity) {
-            return std::make_unique<ShortRows<T>>(of_a, of_b, a.nnz, b.nnz, capacity, nnz,
-                                                  static_cast<std::int64_t>(known.products), options.workspace_limit,
-                                                  std::move(row_ptr));
+        const DirectFound found = count.read(stream);
+        if (found.most <= capacity) {
+            return std::make_unique<ShortRows<T>>(a, b, found, std::move(count), options.workspace_limit, capacity);
         }
-        if (known.most > most_short) {
+        if (found.most > most_short) {
             return nullptr;
         }
+        capacity = capacity_for(found.most);
     }
 }
 

@@ -4,7 +4,7 @@
 
 namespace rmsp::kernels::spgemm {
 
-/// `Lanes` threads of a warp that take a row of a list, which other groups of the warp do not.
+/// `Lanes` threads of a warp that take a row, which other groups of the warp do not.
 template <int Lanes>
 struct LaneGroup {
     int own;           ///< number of the group in its block
@@ -12,14 +12,20 @@ struct LaneGroup {
     int first;         ///< lane of the warp
     bool active;       ///< there is a row
     std::int64_t row;  ///< 0: none
-    __device__ __forceinline__ LaneGroup(const std::int32_t* list, std::int64_t count)
+    /// One of the first `count` rows.
+    __device__ __forceinline__ explicit LaneGroup(std::int64_t count)
         : own(static_cast<int>(threadIdx.x) / Lanes),
           lane(static_cast<int>(threadIdx.x) % Lanes),
           first(static_cast<int>(threadIdx.x) % 32 - lane)
     {
         const std::int64_t index = std::int64_t{blockIdx.x} * (blockDim.x / Lanes) + own;
         active = index < count;
-        row = active ? list[index] : 0;
+        row = active ? index : 0;
+    }
+    /// One of the `count` rows of a list.
+    __device__ __forceinline__ LaneGroup(const std::int32_t* list, std::int64_t count) : LaneGroup(count)
+    {
+        row = active ? list[row] : 0;
     }
     /// In the warp.
     __device__ __forceinline__ unsigned mask() const

@@ -21,6 +21,12 @@ struct RowRange {
     std::int64_t end = 0;
 };
 
+/// What the caller knows of the products of A B; -1: nothing.
+struct KnownProducts {
+    std::int64_t all = -1;
+    std::int64_t most = -1;  ///< of a row, or more
+};
+
 /// What prepare() may use, which way rows are accumulated, and what the caller knows of A and B.
 struct SpgemmOptions {
     std::string accumulator = "auto";  ///< or one of spgemm_accumulators() that the kernel has
@@ -32,6 +38,10 @@ struct SpgemmOptions {
     std::int64_t touched_rows = 0;
     /// A is the rows of B from this one on, in B's arrays of columns; -1: it is not, or this is not known.
     std::int64_t a_in_b = -1;
+    KnownProducts known;
+    /// Products up to which matrices count as small, where a kernel treats these in another way; -1: as the kernel
+    /// likes. Tests set 0, so that small matrices meet what large ones do.
+    std::int64_t small_products = -1;
 };
 
 /// Structure of C = A B on one device, ready to be filled. Made once by prepare(): analysis and symbolic phase.

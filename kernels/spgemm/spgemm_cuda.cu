@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
 #include <ranges>
 #include <string_view>
 
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/cuda_timer.cuh>
 #include <kernels/spgemm/accumulators.hpp>
 #include <kernels/spgemm/arrays.hpp>
@@ -14,6 +16,7 @@
 #include <kernels/spgemm/row_sample.cuh>
 #include <kernels/spgemm/scatter_vectors.hpp>
 #include <kernels/spgemm/short_rows.cuh>
+#include <kernels/spgemm/small_rows.cuh>
 #include <kernels/spgemm/spgemm.hpp>
 #include <kernels/spgemm/spread.cuh>
 
@@ -196,11 +199,7 @@ private:
     }
 
     /// Waits for the stream.
-    void read(const Counters* counters, cudaStream_t stream)
-    {
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&counters_, counters, sizeof(Counters), cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-    }
+    void read(const Counters* counters, cudaStream_t stream) { counters_ = cuda::read(counters, stream); }
 
     /// Bytes.
     std::int64_t workspace_left() const
@@ -465,8 +464,15 @@ template <class T>
 std::unique_ptr<SpgemmOperator<T>> prepare_spgemm_cuda(const CsrShard<T>& a, const CsrShard<T>& b,
                                                        const SpgemmOptions& options, const Context& context)
 {
-    if (auto prepared = try_short_rows(a, b, options, context)) {
-        return prepared;
+    // Few rows take as long as the launches: then it does not matter that a thread a row would do, and longer rows may
+    // be among them.
+    constexpr std::int64_t few_rows = 8192;
+    const auto tries = a.rows > few_rows ? std::array{try_short_rows<T>, try_small_rows<T>}
+                                         : std::array{try_small_rows<T>, try_short_rows<T>};
+    for (const auto attempt : tries) {
+        if (auto prepared = attempt(a, b, options, context)) {
+            return prepared;
+        }
     }
     return std::make_unique<Spgemm<T>>(a, b, options, context);
 }

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(few_threads)
     const std::int32_t first = job.bounds[row].first;
     int of[Keys];
     const int products =
-        deal_products<Lanes, Keys>(job.a, job.b_entries, group, shared[own], of, [](int, std::int64_t) {});
+        deal_products<Lanes, Keys>(job.a, KnownRows{job.b_entries}, group, shared[own], of, [](int, std::int64_t) {});
     std::uint32_t key[Keys];
 #pragma unroll
     for (int r = 0; r < Keys; ++r) {

@@ -3,6 +3,7 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_primitives.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/spgemm/arrays.hpp>
 #include <kernels/spgemm/making_tiles.cuh>
 
@@ -133,15 +134,6 @@ __global__ void __launch_bounds__(tile_threads)
     }
 }
 
-template <class E>
-E read(const E* from, cudaStream_t stream)
-{
-    E value{};
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(&value, from, sizeof value, cudaMemcpyDeviceToHost, stream));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-    return value;
-}
-
 }  // namespace
 
 RowParts cut_heavy_rows(const TilesJob& job, const std::int64_t* before, std::int64_t rows, std::int64_t a_entries,
@@ -170,14 +162,14 @@ RowParts cut_heavy_rows(const TilesJob& job, const std::int64_t* before, std::in
     cuda::exclusive_sum(weights.data(), a_entries + 1, context);
     RowParts found;
     found.a_entries = a_entries;
-    found.products = read(weights.data() + a_entries, stream);
+    found.products = cuda::read(weights.data() + a_entries, stream);
     const std::int64_t part_weight = weight_of_parts(found.products, context.compute_units);
     begin_parts_kernel<<<blocks, tile_threads, 0, stream>>>(heavy, weights.data(), a_entries, numbers.data(),
                                                             part_weight);
     RMSP_CUDA_CHECK_LAUNCH("begin_parts_kernel");
     cuda::exclusive_sum(numbers.data(), a_entries + 1, context);
-    found.most = part_weight + static_cast<std::int64_t>(read(counters.data() + 1, stream));
-    found.count = read(numbers.data() + a_entries, stream);
+    found.most = part_weight + static_cast<std::int64_t>(cuda::read(counters.data() + 1, stream));
+    found.count = cuda::read(numbers.data() + a_entries, stream);
     found.parts = try_array<RowPart>(context, found.count + 1);
     if (found.parts.size() == 0) {
         return {};
@@ -212,7 +204,7 @@ PartSums order_sums(DeviceArray<std::uint32_t> entries, std::int64_t c_entries, 
                                                            numbers.data());
     RMSP_CUDA_CHECK_LAUNCH("place_sums_kernel");
     cuda::exclusive_sum(numbers.data(), n + 1, context);
-    const std::int64_t count = read(numbers.data() + n, stream);
+    const std::int64_t count = cuda::read(numbers.data() + n, stream);
     found.entries = try_array<std::uint32_t>(context, count);
     found.begins = try_array<std::uint32_t>(context, count + 1);
     if (found.entries.size() == 0 || found.begins.size() == 0) {

@@ -28,13 +28,13 @@ std::int64_t entries_before(const ProductState<T>& state, int device)
 /// Row pointers of `rows` rows with `begin` entries before them, without the first; each row's length is held against
 /// its products, where the host counted them.
 void place_row_pointers(const std::int64_t* local, std::int64_t first_row, std::int64_t rows, std::int64_t begin,
-                        const HostVector<std::int64_t>& work, std::int64_t cols, std::int64_t* to, int threads)
+                        const RowWork& work, std::int64_t cols, std::int64_t* to, int threads)
 {
     std::int64_t wrong = 0;
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : wrong)
     for (std::int64_t i = 0; i < rows; ++i) {
         const std::int64_t n = local[i + 1] - local[i];
-        const std::int64_t most = work.empty() ? cols : products_of(work, first_row + i, first_row + i + 1);
+        const std::int64_t most = work.is_known() ? products_of(work, first_row + i, first_row + i + 1) : cols;
         wrong += n < 0 || n > std::min(most, cols) ? 1 : 0;
         to[i] = begin + local[i + 1];
     }

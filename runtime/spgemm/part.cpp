@@ -15,7 +15,7 @@ namespace rmsp::spgemm {
 template <class T>
 std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(engine::Worker& worker, engine::MemoryBudget& memory,
                                                             const SpgemmOptions& options, const DeviceRows<T>& left,
-                                                            const DeviceRows<T>& right)
+                                                            const DeviceRows<T>& right, kernels::KnownProducts known)
 {
     const kernels::CsrShard<T>& a = left.shard;
     const kernels::CsrShard<T>& b = right.shard;
@@ -26,7 +26,7 @@ std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(engine::Worker& work
                     fmt::format("SpGEMM kernel \"{}\" cannot multiply {} x {} ({} nonzeros) by {} x {} ({}): {}",
                                 kernel.info.name, a.rows, a.cols, a.nnz, b.rows, b.cols, b.nnz, why));
     }
-    return kernel.prepare(a, b, {options.accumulator, memory.left(), right.filled, right.selected, left.in_b},
+    return kernel.prepare(a, b, {options.accumulator, memory.left(), right.filled, right.selected, left.in_b, known},
                           context_of(worker, memory));
 }
 
@@ -108,7 +108,8 @@ void build_whole(const Factors<T>& factors, const SpgemmShardPlan& shard, Produc
     }
     worker.stream().synchronize();
     seconds.upload = core::seconds_since(begin);
-    part.product = prepare_product(worker, part.budget, factors.options, part.a, part.b);
+    part.product = prepare_product(worker, part.budget, factors.options, part.a, part.b,
+                                   known_products(factors.work, part.first_row, part.end_row));
     check_counts(*part.product,
                  factors.in_place ? part.product->products() : products_of(factors.work, part.first_row, part.end_row),
                  factors.b.cols);
@@ -210,15 +211,16 @@ void renew_b(const Factors<T>& factors, ProductPart<T>& part, engine::Worker& wo
     }
 }
 
-#define RMSP_INSTANTIATE(T)                                                                                        \
-    template void clear(ProductPart<T>&);                                                                          \
-    template std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(                                          \
-        engine::Worker&, engine::MemoryBudget&, const SpgemmOptions&, const DeviceRows<T>&, const DeviceRows<T>&); \
-    template void check_counts(const kernels::SpgemmOperator<T>&, std::int64_t, std::int64_t);                     \
-    template PartSeconds build_part(const Factors<T>&, SpgemmShardPlan&, ProductPart<T>&, engine::Worker&,         \
-                                    engine::Rendezvous&);                                                          \
-    template void renew_a(const Factors<T>&, ProductPart<T>&, engine::Worker&, const T*, const T*);                \
-    template void renew_b(const Factors<T>&, ProductPart<T>&, engine::Worker&, engine::Rendezvous&, const T*);     \
+#define RMSP_INSTANTIATE(T)                                                                                       \
+    template void clear(ProductPart<T>&);                                                                         \
+    template std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(                                         \
+        engine::Worker&, engine::MemoryBudget&, const SpgemmOptions&, const DeviceRows<T>&, const DeviceRows<T>&, \
+        kernels::KnownProducts);                                                                                  \
+    template void check_counts(const kernels::SpgemmOperator<T>&, std::int64_t, std::int64_t);                    \
+    template PartSeconds build_part(const Factors<T>&, SpgemmShardPlan&, ProductPart<T>&, engine::Worker&,        \
+                                    engine::Rendezvous&);                                                         \
+    template void renew_a(const Factors<T>&, ProductPart<T>&, engine::Worker&, const T*, const T*);               \
+    template void renew_b(const Factors<T>&, ProductPart<T>&, engine::Worker&, engine::Rendezvous&, const T*);    \
     template void fill_or_renew(ProductPart<T>&, engine::Worker&, T);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 

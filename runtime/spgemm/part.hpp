@@ -49,11 +49,12 @@ inline kernels::Context context_of(engine::Worker& worker, engine::MemoryBudget&
     return context;
 }
 
-/// The structure of a product of two matrices on the device, by the kernel that the options name.
+/// The structure of a product of two matrices on the device, by the kernel that the options name. `known`: of its
+/// rows.
 template <class T>
 std::unique_ptr<kernels::SpgemmOperator<T>> prepare_product(engine::Worker& worker, engine::MemoryBudget& memory,
                                                             const SpgemmOptions& options, const DeviceRows<T>& a,
-                                                            const DeviceRows<T>& b);
+                                                            const DeviceRows<T>& b, kernels::KnownProducts known);
 
 /// \throws Error(internal) if the kernel did not count what the plan did
 template <class T>

@@ -58,8 +58,8 @@ double distinct_columns(const CsrView<T>& a, const CsrView<T>& b, std::int64_t r
 
 /// Entries of some rows of C over their products.
 template <class T>
-double sampled_compression(const CsrView<T>& a, const CsrView<T>& b, const HostVector<std::int64_t>& work,
-                           std::int64_t first_row, std::int64_t end_row)
+double sampled_compression(const CsrView<T>& a, const CsrView<T>& b, const RowWork& work, std::int64_t first_row,
+                           std::int64_t end_row)
 {
     const std::int64_t samples = std::min(end_row - first_row, sampled_rows_each);
     std::int64_t products = 0;
@@ -121,16 +121,16 @@ void count_bytes(SpgemmPlan& plan, const CsrView<T>& a, bool a_is_resident, cons
 }
 
 /// Parts that begin at these rows.
-Partition partition_at(const std::vector<std::int64_t>& first_rows, const HostVector<std::int64_t>& work)
+Partition partition_at(const std::vector<std::int64_t>& first_rows, const RowWork& work)
 {
     Partition partition;
     partition.rows = first_rows.back();
-    partition.nnz = work.back();
+    partition.nnz = work.before.back();
     for (std::size_t i = 0; i + 1 < first_rows.size(); ++i) {
         const std::int64_t first = first_rows[i];
         const std::int64_t end = first_rows[i + 1];
-        partition.parts.push_back(
-            {work[static_cast<std::size_t>(first)], work[static_cast<std::size_t>(end)], first, end, false});
+        partition.parts.push_back({work.before[static_cast<std::size_t>(first)],
+                                   work.before[static_cast<std::size_t>(end)], first, end, false});
     }
     return partition;
 }
@@ -210,8 +210,7 @@ std::int64_t memory_limit(const SpgemmOptions& options, std::int64_t free_bytes)
 template <class T>
 SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
                         const SpgemmOptions& options, const std::vector<std::int64_t>* first_rows,
-                        const std::vector<std::int64_t>& limits, HostVector<std::int64_t>& work,
-                        std::vector<RowSelection>* selections)
+                        const std::vector<std::int64_t>& limits, RowWork& work, std::vector<RowSelection>* selections)
 {
     check_dimensions(a, b);
     check_options(options);
@@ -236,9 +235,10 @@ SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const 
         split.nodes.push_back(std::max(0, info.placement.node));
     }
     // The work of a row takes the place of its nonzeros; there is some even where A has no columns.
-    const Partition partition = first_rows != nullptr ? partition_at(*first_rows, work)
-                                                      : partition_csr(a.rows, std::max<std::int64_t>(a.cols, 1),
-                                                                      IndexView(work.data()), runtime.devices(), split);
+    const Partition partition = first_rows != nullptr
+                                    ? partition_at(*first_rows, work)
+                                    : partition_csr(a.rows, std::max<std::int64_t>(a.cols, 1),
+                                                    IndexView(work.before.data()), runtime.devices(), split);
     plan.product_imbalance = partition.imbalance(split.weights);
     std::vector<RowSelection> chosen;
     for (int i = 0; i < runtime.devices(); ++i) {
@@ -329,8 +329,8 @@ SpgemmPlan plan_in_place(const RuntimeState& runtime, const CsrView<T>& a, const
                                       const std::vector<transport::Range>&, const std::vector<transport::Range>&,      \
                                       const std::vector<std::int64_t>&, std::vector<RowSelection>&);                   \
     template SpgemmPlan plan_product(const RuntimeState&, const CsrView<T>&, const CsrView<T>&, const SpgemmOptions&,  \
-                                     const std::vector<std::int64_t>*, const std::vector<std::int64_t>&,               \
-                                     HostVector<std::int64_t>&, std::vector<RowSelection>*);
+                                     const std::vector<std::int64_t>*, const std::vector<std::int64_t>&, RowWork&,     \
+                                     std::vector<RowSelection>*);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace spgemm

@@ -7,6 +7,7 @@
 
 #include "runtime/spgemm/exchange.hpp"
 #include "runtime/spgemm/rows.hpp"
+#include "runtime/spgemm/work.hpp"
 
 /// Which device computes which rows of C, and with what.
 namespace rmsp::spgemm {
@@ -25,8 +26,7 @@ std::int64_t memory_limit(const SpgemmOptions& options, std::int64_t free_bytes)
 template <class T>
 SpgemmPlan plan_product(const RuntimeState& runtime, const CsrView<T>& a, const CsrView<T>& b,
                         const SpgemmOptions& options, const std::vector<std::int64_t>* first_rows,
-                        const std::vector<std::int64_t>& limits, HostVector<std::int64_t>& work,
-                        std::vector<RowSelection>* selections);
+                        const std::vector<std::int64_t>& limits, RowWork& work, std::vector<RowSelection>* selections);
 
 /// Plans with factors that are on the devices, whose entries the host does not see: what depends on those is left to
 /// the kernels. Each device multiplies the rows of A that it has. `first_rows` and `slices` are A's, of

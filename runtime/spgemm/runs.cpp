@@ -108,7 +108,8 @@ private:
         DeviceRows<T> a;
         upload_a(worker_, part_.budget, factors_.a, factors_.b, first_row, end_row, kept ? part_.b_rows : own_rows, b,
                  a);
-        const auto product = prepare_product(worker_, part_.budget, factors_.options, a, b);
+        const auto product = prepare_product(worker_, part_.budget, factors_.options, a, b,
+                                             known_products(factors_.work, first_row, end_row));
         check_counts(*product, products_of(factors_.work, first_row, end_row), factors_.b.cols);
         const auto nnz = static_cast<std::size_t>(product->nnz());
         OnTheWay run{{part_.budget, nnz}, {part_.budget, nnz}, {}};
@@ -189,15 +190,16 @@ void compute_in_runs(const Factors<T>& factors, SpgemmShardPlan& plan, ProductPa
             part.b = {};  // then each run brings what it needs
         }
     }
-    const std::int64_t work_begin = factors.work[static_cast<std::size_t>(part.first_row)];
-    const std::int64_t work = factors.work[static_cast<std::size_t>(part.end_row)] - work_begin;
+    const HostVector<std::int64_t>& before = factors.work.before;
+    const std::int64_t work_begin = before[static_cast<std::size_t>(part.first_row)];
+    const std::int64_t work = before[static_cast<std::size_t>(part.end_row)] - work_begin;
     std::int64_t row = part.first_row;
     Runs<T> runs(factors, part, worker, alpha);
     for (std::int64_t chunk = 1; chunk <= plan.chunks; ++chunk) {
         meeting.stop_point();
         const std::int64_t target = work_begin + work / plan.chunks * chunk + work % plan.chunks * chunk / plan.chunks;
-        const auto end = std::lower_bound(factors.work.begin() + row, factors.work.begin() + part.end_row, target);
-        const std::int64_t next = chunk == plan.chunks ? part.end_row : end - factors.work.begin();
+        const auto end = std::lower_bound(before.begin() + row, before.begin() + part.end_row, target);
+        const std::int64_t next = chunk == plan.chunks ? part.end_row : end - before.begin();
         runs.compute(row, next);
         row = next;
     }

@@ -111,7 +111,7 @@ SpgemmPlan SparseProduct<T>::plan(const Runtime& runtime, const CsrView<T>& a, c
     for (const DeviceInfo& info : runtime.devices()) {
         limits.push_back(spgemm::memory_limit(options, core::shares_host_memory(info.kind) ? 0 : info.memory_bytes));
     }
-    HostVector<std::int64_t> work;
+    spgemm::RowWork work;
     return spgemm::plan_product(*detail::checked(runtime.state_), a, b, options, nullptr, limits, work, nullptr);
 }
 

@@ -49,7 +49,7 @@ struct Computed {
     /// Of A and B with entries. Waits for nothing at the end. \param memory  to be there as long as this is
     Computed(engine::Worker& worker, engine::MemoryBudget& memory, const SpgemmOptions& options, const DeviceRows<T>& a,
              const DeviceRows<T>& b)
-        : operation(prepare_product(worker, memory, options, a, b))
+        : operation(prepare_product(worker, memory, options, a, b, {}))
     {
         check_counts(*operation, operation->products(), b.shard.cols);
         const auto nnz = static_cast<std::size_t>(operation->nnz());

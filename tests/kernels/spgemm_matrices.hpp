@@ -161,6 +161,18 @@ std::vector<Pair<T>> pairs()
     }
     add("65 to 128 products far apart", matrix<T>(400, lengths(300, 11, 3), 1),
         matrix<T>(900000, repeated(400, 11), 2));
+    // Rows of small matrices, of none to 2048 products, which the last one has.
+    for (const std::int64_t of_most : {3, 9, 20, 60}) {
+        std::vector<std::int64_t> all_lengths = repeated(700, of_most);
+        for (std::size_t i = 0; i < 64; ++i) {
+            all_lengths[11 * i] = static_cast<std::int64_t>(4 * i);
+        }
+        all_lengths[699] = 256;
+        add("products from none to 2048 in a row", matrix<T>(300, all_lengths, 1),
+            matrix<T>(5000, repeated(300, 8), 2));
+    }
+    add("2049 products in a row", matrix<T>(300, {5, 683, 1}, 1), matrix<T>(5000, repeated(300, 3), 2));
+    add("more entries of A than products", matrix<T>(4000, {5, 3000, 1}, 1), matrix<T>(50, lengths(4000, 1, 3), 2));
     add("some hundred products for each entry", matrix<T>(300, repeated(60, 300), 1),
         matrix<T>(17, repeated(300, 9), 2));
     std::vector<std::int64_t> one_of_9000 = repeated(90, 12);

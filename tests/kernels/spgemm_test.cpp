@@ -116,6 +116,17 @@ class SpgemmKernels : public KernelTest<SpgemmFamily> {
 protected:
     bool vendor() const { return std::get<0>(GetParam()).starts_with("cusparse"); }
 
+    /// As matrices are, and as if small ones were large, which one kernel treats in another way.
+    std::vector<SpgemmOptions> small_and_large(SpgemmOptions options = {}) const
+    {
+        std::vector<SpgemmOptions> all{options};
+        if (std::get<0>(GetParam()) == "spgemm") {
+            options.small_products = 0;
+            all.push_back(options);
+        }
+        return all;
+    }
+
     /// The same products with row pointers of each width.
     template <class T>
     void check(const SpgemmKernel<T>& kernel, const Product<T>& product, const SpgemmOptions& options,
@@ -160,9 +171,11 @@ TEST_P(SpgemmKernels, MultipliesHardMatrices)
 {
     visit([&]<class T>(const SpgemmKernel<T>& kernel) {
         for (const Product<T>& product : products<T>(vendor())) {
-            check(kernel, product, {}, {Offsets::i32, Offsets::i64});
-            if (HasFatalFailure()) {
-                return;
+            for (const SpgemmOptions& options : small_and_large()) {
+                check(kernel, product, options, {Offsets::i32, Offsets::i64});
+                if (HasFatalFailure()) {
+                    return;
+                }
             }
         }
     });
@@ -271,8 +284,10 @@ TEST_P(SpgemmKernels, RowsOfASquareWithinTheRowsOfBThatTheyTouch)
             if (kernel.unsupported != nullptr && kernel.unsupported(da.shard, db.shard) != nullptr) {
                 continue;
             }
-            const auto op = kernel.prepare(da.shard, db.shard, options, device_->context());
-            expect_product(fill_product(*device_, *op, da, db, T{1}), a, b, T{1});
+            for (const SpgemmOptions& of_size : small_and_large(options)) {
+                const auto op = kernel.prepare(da.shard, db.shard, of_size, device_->context());
+                expect_product(fill_product(*device_, *op, da, db, T{1}), a, b, T{1});
+            }
         }
     });
 }
@@ -388,11 +403,13 @@ TEST_P(SpgemmKernels, RepeatedValuesKeepTheirBits)
         const HostCsr<T> b = matrix<T>(50, std::vector<std::int64_t>(4000, 2), 2);
         const DeviceCsr<T> da(*device_, a, Offsets::i32);
         const DeviceCsr<T> db(*device_, b, Offsets::i64);
-        const auto op = kernel.prepare(da.shard, db.shard, {}, device_->context());
-        const HostCsr<T> c = fill_product(*device_, *op, da, db, T{1});
-        const std::vector<T> once = renew(*device_, *op, da, db, T{3}, c);
-        for (int round = 0; round < 5; ++round) {
-            EXPECT_TRUE(same_bits(once, renew(*device_, *op, da, db, T{3}, c)));
+        for (const SpgemmOptions& options : small_and_large()) {
+            const auto op = kernel.prepare(da.shard, db.shard, options, device_->context());
+            const HostCsr<T> c = fill_product(*device_, *op, da, db, T{1});
+            const std::vector<T> once = renew(*device_, *op, da, db, T{3}, c);
+            for (int round = 0; round < 5; ++round) {
+                EXPECT_TRUE(same_bits(once, renew(*device_, *op, da, db, T{3}, c)));
+            }
         }
     });
 }
@@ -416,12 +433,14 @@ TEST_P(SpgemmKernels, RowsOfFewProductsHaveTheSameBitsEachTime)
                 const HostCsr<T> b = matrix<T>(columns, std::vector<std::int64_t>(inner, length), 2);
                 const DeviceCsr<T> da(*device_, a, Offsets::i32);
                 const DeviceCsr<T> db(*device_, b, Offsets::i64);
-                const auto op = kernel.prepare(da.shard, db.shard, {}, device_->context());
-                const HostCsr<T> once = fill_product(*device_, *op, da, db, T{3});
-                expect_product(once, a, b, T{3});
-                const HostCsr<T> again = fill_product(*device_, *op, da, db, T{3});
-                EXPECT_EQ(once.col_idx, again.col_idx);
-                EXPECT_TRUE(same_bits(once.values, again.values));
+                for (const SpgemmOptions& options : small_and_large()) {
+                    const auto op = kernel.prepare(da.shard, db.shard, options, device_->context());
+                    const HostCsr<T> once = fill_product(*device_, *op, da, db, T{3});
+                    expect_product(once, a, b, T{3});
+                    const HostCsr<T> again = fill_product(*device_, *op, da, db, T{3});
+                    EXPECT_EQ(once.col_idx, again.col_idx);
+                    EXPECT_TRUE(same_bits(once.values, again.values));
+                }
             }
         }
     });

@@ -100,7 +100,7 @@ TEST(SpgemmApi, ProductsThatOverflowAreAnError)
     const std::vector<std::int64_t> one{0, 1};
     CsrView<double> single = once;
     single.row_ptr = one.data();
-    EXPECT_EQ(spgemm::count_work(single, b).back(), b_ptr[1] + spgemm::row_work);
+    EXPECT_EQ(spgemm::count_work(single, b).before.back(), b_ptr[1] + spgemm::row_work);
 }
 
 TEST(SpgemmApi, SelectsTheRowsOfBThatAreTouched)

@@ -8,6 +8,7 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_primitives.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/spmv/column_blocks/column_blocks_build.cuh>
 #include <kernels/spmv/column_blocks/column_blocks_product.cuh>
 #include <kernels/spmv/column_blocks/layout.hpp>
@@ -147,15 +148,6 @@ private:
         return array;
     }
 
-    template <class U>
-    static U read(const U* device, cudaStream_t stream)
-    {
-        U value{};
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&value, device, sizeof(U), cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        return value;
-    }
-
     static int bits_of(std::int64_t largest)
     {
         return std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(largest))));
@@ -190,9 +182,7 @@ private:
                 RMSP_CUDA_CHECK_LAUNCH("block_starts_kernel");
             }
             std::vector<std::int64_t> first(std::size_t{blocks_} + 1);
-            RMSP_CUDA_CHECK(cudaMemcpyAsync(first.data(), first_entry.data(), first.size() * sizeof(std::int64_t),
-                                            cudaMemcpyDeviceToHost, stream));
-            RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+            cuda::read(first.data(), first_entry.data(), first.size() * sizeof(std::int64_t), stream);
             std::vector<std::int64_t> first_tile(first.size());
             for (std::size_t b = 0; b + 1 < first.size(); ++b) {
                 first_tile[b + 1] = first_tile[b] + block_tiles(first[b + 1] - first[b]);
@@ -230,7 +220,7 @@ private:
                     RMSP_CUDA_CHECK_LAUNCH("shares_kernel");
                 }
             }
-            stretches = read(first_stretch_.data() + tiles_, stream);
+            stretches = cuda::read(first_stretch_.data() + tiles_, stream);
 
             const DeviceArray<std::uint32_t> row_of(memory, static_cast<std::size_t>(stretches));
             stretch_rows_kernel<<<build_blocks(tiles_ * 32), build_threads, 0, stream>>>(
@@ -297,7 +287,7 @@ private:
                 sorted_keys.data() + first, order_.data() + columns.first, end - first,
                 static_cast<std::uint32_t>(columns.first), rank.data(), used.data());
             RMSP_CUDA_CHECK_LAUNCH("rank_columns_kernel");
-            columns.used = read(used.data(), stream);
+            columns.used = cuda::read(used.data(), stream);
         };
         order(columns_[0], 0, cut);
         columns_[1].first = (columns_[0].used + tuning_.columns - 1) / tuning_.columns * tuning_.columns;

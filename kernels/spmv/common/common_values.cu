@@ -3,6 +3,7 @@
 
 #include <core/value_types.hpp>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/spmv/common/common_values.hpp>
 #include <kernels/values.hpp>
 
@@ -64,10 +65,7 @@ CommonValues<T> common_values(const CsrShard<T>& shard, const Context& context)
     const DeviceArray<FoundValues<T>> on_device(*context.memory, 1);
     RMSP_CUDA_CHECK(cudaMemsetAsync(on_device.data(), 0, sizeof(FoundValues<T>), stream));
     find_common_values(shard, on_device.data(), context);
-    FoundValues<T> found;
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(&found, on_device.data(), sizeof found, cudaMemcpyDeviceToHost, stream));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-    return common_values(found);
+    return common_values(cuda::read(on_device.data(), stream));
 }
 
 #define RMSP_INSTANTIATE(T)                                                                \

@@ -4,6 +4,7 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
 #include <kernels/cuda_primitives.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/cuda_vector.cuh>
 #include <kernels/spmv/common/scale.cuh>
 #include <kernels/spmv/csr_nnz_split/gathered_sums.hpp>
@@ -356,9 +357,7 @@ public:
         cuts_kernel<<<blocks_for(shape_.blocks), threads, 0, stream>>>(shape_, starts.data(), cuts_.data(),
                                                                        slots_.data());
         RMSP_CUDA_CHECK_LAUNCH("cuts_kernel");
-        unsigned long long empty_rows = 0;
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&empty_rows, empty.data(), sizeof empty_rows, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        const unsigned long long empty_rows = cuda::read(empty.data(), stream);
         DeviceArray<std::int32_t> rank;
         if (empty_rows > 0) {
             check(shard.rows < most);

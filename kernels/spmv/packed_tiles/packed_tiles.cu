@@ -3,6 +3,7 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/spmv/packed_tiles/packed_tiles_build.cuh>
 #include <kernels/spmv/packed_tiles/row_ends.cuh>
 #include <kernels/spmv/spmv.hpp>
@@ -92,9 +93,7 @@ public:
         wide_next_kernel<<<static_cast<unsigned>(most_tiles / threads + 1), threads, 0, stream>>>(
             headers_.data(), shape_.blocks, block_tiles);
         RMSP_CUDA_CHECK_LAUNCH("wide_next_kernel");
-        Found<T> found;
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&found, on_device.data(), sizeof found, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        const Found<T> found = cuda::read(on_device.data(), stream);
         block_tiles_ = found.block_tiles;
         wide_tiles_ = found.wide;
         if (wide_tiles_ == 0) {

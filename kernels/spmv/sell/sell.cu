@@ -6,6 +6,7 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_primitives.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/spmv/sell/layout.hpp>
 #include <kernels/spmv/sell/sell_build.cuh>
 #include <kernels/spmv/sell/sell_product.cuh>
@@ -46,7 +47,7 @@ public:
         place_kernel<<<1, scan_threads, 0, stream>>>(slices_.data(), nullptr, slices_count_, &on_device.data()->extent);
         RMSP_CUDA_CHECK_LAUNCH("place_kernel");
         examine(true, sizes, on_device, stream);
-        const Found found = read(on_device, stream);
+        const Found found = cuda::read(on_device.data(), stream);
         const SellExtent& extent = found.extent;
         left_ = found.left != 0;
         if (!fits_slice_positions(extent)) {
@@ -93,7 +94,7 @@ public:
             const DeviceArray<Found> on_device(*context.memory, 1);
             RMSP_CUDA_CHECK(cudaMemsetAsync(on_device.data(), 0, sizeof(Found), stream));
             examine(true, sizes, on_device, stream);
-            store_values<false>(read(on_device, stream), sizes, on_device, context);
+            store_values<false>(cuda::read(on_device.data(), stream), sizes, on_device, context);
         }
     }
 
@@ -169,14 +170,6 @@ private:
         RMSP_CUDA_CHECK_LAUNCH("examine_kernel");
     }
 
-    static Found read(const DeviceArray<Found>& on_device, cudaStream_t stream)
-    {
-        Found found;
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&found, on_device.data(), sizeof found, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        return found;
-    }
-
     /// Decides how the values are stored, makes room for them, and copies them, with the columns if `Structure`. The
     /// operator is as it was if there is no room.
     template <bool Structure>
@@ -223,10 +216,7 @@ private:
         RMSP_CUDA_CHECK_LAUNCH("compare_kernel");
         RMSP_CUDA_CHECK(cudaMemsetAsync(positions.data() + slices_count_, 0, sizeof(std::uint32_t), stream));
         cuda::exclusive_sum(positions.data(), slices_count_ + 1, context);
-        std::uint32_t left = 0;
-        RMSP_CUDA_CHECK(
-            cudaMemcpyAsync(&left, positions.data() + slices_count_, sizeof left, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+        const std::uint32_t left = cuda::read(positions.data() + slices_count_, stream);
         if (left == groups) {
             return;
         }

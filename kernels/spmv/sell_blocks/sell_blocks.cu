@@ -3,6 +3,7 @@
 #include <string>
 
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/spmv/common/common_values.hpp>
 #include <kernels/spmv/sell_blocks/layout.hpp>
 #include <kernels/spmv/sell_blocks/prepare.hpp>
@@ -157,14 +158,6 @@ private:
         RMSP_CUDA_CHECK_LAUNCH("count_blocks_kernel");
     }
 
-    static Found<T> read(const DeviceArray<Found<T>>& on_device, cudaStream_t stream)
-    {
-        Found<T> found;
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(&found, on_device.data(), sizeof found, cudaMemcpyDeviceToHost, stream));
-        RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-        return found;
-    }
-
     double bytes_an_entry(const Nodes& way, const WayCount& count) const
     {
         const BlockCount blocks{static_cast<std::int64_t>(count.blocks), static_cast<std::int64_t>(count.entries)};
@@ -194,7 +187,7 @@ private:
         RMSP_CUDA_CHECK(cudaMemsetAsync(on_device.data(), 0, sizeof(Found<T>), stream));
         find_common_values(shard_, &on_device.data()->values, context);
         count(ways, sample, counted.counts.data(), on_device.data(), context, stream);
-        const Found<T> found = read(on_device, stream);
+        const Found<T> found = cuda::read(on_device.data(), stream);
         for (int i = 1; i < ways.count; ++i) {
             if (bytes_an_entry(ways.way[i], found.counts[i]) <
                 bytes_an_entry(ways.way[counted.way], found.counts[counted.way])) {
@@ -237,7 +230,7 @@ private:
         RMSP_CUDA_CHECK_LAUNCH("sort_nodes_kernel");
         place_slices_kernel<T><<<1, place_threads, 0, stream>>>(info_.data(), slices_, &on_device.data()->room);
         RMSP_CUDA_CHECK_LAUNCH("place_slices_kernel");
-        const Found<T> found = read(on_device, stream);
+        const Found<T> found = cuda::read(on_device.data(), stream);
         worthwhile_ = bytes_an_entry({shape_, shift_, nodes_}, found.counts[counted.way]) <=
                       sizeof(T) + sell_blocks_tuning.most_index_bytes;
         const std::uint32_t room = found.room;

@@ -1,5 +1,6 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_primitives.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/spmv/sell_reordered/reorder.hpp>
 
 namespace rmsp::kernels {
@@ -89,9 +90,7 @@ ColumnNumbers number_columns(const CsrShard<T>& shard, const Ordering& order, co
     numbers_kernel<<<blocks_for(shard.cols), number_threads, 0, stream>>>(
         shard.cols, sorted.data(), numbers.column.data(), numbers.number.data(), touched.data());
     RMSP_CUDA_CHECK_LAUNCH("numbers_kernel");
-    RMSP_CUDA_CHECK(
-        cudaMemcpyAsync(&numbers.touched, touched.data(), sizeof numbers.touched, cudaMemcpyDeviceToHost, stream));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+    numbers.touched = cuda::read(touched.data(), stream);
     return numbers;
 }
 

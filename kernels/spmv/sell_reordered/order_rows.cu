@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/spmv/sell_reordered/reorder.hpp>
 #include <kernels/spmv/sell_reordered/reorder_kernels.cuh>
 
@@ -50,9 +51,7 @@ Ordering order_rows(const CsrShard<T>& shard, const Context& context, const Reor
     count_twins_kernel<<<blocks, reorder_threads, 0, stream>>>(shard.rows, ordering.row.data(), weight.data(),
                                                                search.data());
     RMSP_CUDA_CHECK_LAUNCH("count_twins_kernel");
-    Search found{};
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(&found, search.data(), sizeof found, cudaMemcpyDeviceToHost, stream));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+    const Search found = cuda::read(search.data(), stream);
     ordering.levels = found.levels;
     ordering.widest = found.widest;
     ordering.twins = found.twins;

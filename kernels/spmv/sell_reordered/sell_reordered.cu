@@ -3,6 +3,7 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_primitives.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/spmv/common/slices.hpp>
 #include <kernels/spmv/sell_blocks/prepare.hpp>
 #include <kernels/spmv/sell_reordered/reorder.hpp>
@@ -119,8 +120,7 @@ Columns touched_columns(const CsrShard<T>& shard, const Context& context)
     cuda::least(shard.col_idx, shard.nnz, found.data(), context);
     cuda::largest(shard.col_idx, shard.nnz, found.data() + 1, context);
     std::int32_t columns[2] = {0, -1};
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(columns, found.data(), sizeof columns, cudaMemcpyDeviceToHost, stream));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+    cuda::read(columns, found.data(), sizeof columns, stream);
     return {columns[0], std::int64_t{columns[1]} + 1};
 }
 

@@ -1,3 +1,4 @@
+#include <kernels/cuda_read.cuh>
 #include <kernels/steps/coarsening/roots.cuh>
 
 namespace rmsp::kernels {
@@ -122,9 +123,7 @@ bool choose_roots(const Parts<Most>& all, const AggregateParts& parts, const Con
         return false;
     }
     meet(parts);
-    RootWords found{};
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(&found, own.words, sizeof found, cudaMemcpyDeviceToHost, stream_of(context)));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream_of(context)));
+    const RootWords found = read(reinterpret_cast<const RootWords*>(own.words), stream_of(context));
     return total(parts, found.decided == found.roots ? 0 : 1) == 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_primitives.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/steps/coarsening/coarsening.hpp>
 
 /// What the steps of coarsening share: a thread a row, and scans.
@@ -121,10 +122,7 @@ DeviceArray<X> zeros(std::int64_t n, const Context& context)
 template <class X>
 X fetch(const X* from, const Context& context)
 {
-    X to{};
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(&to, from, sizeof(X), cudaMemcpyDeviceToHost, stream_of(context)));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream_of(context)));
-    return to;
+    return read(from, stream_of(context));
 }
 
 /// The largest of n > 0 numbers; waits.

@@ -3,6 +3,7 @@
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/steps/diagonal/diagonal.hpp>
 
 namespace rmsp::kernels {
@@ -210,9 +211,7 @@ NoDivisors divide_by(double factor, const T* in, std::int64_t n, T* out, const C
         factor, in, n, out, no_divisors.data());
     RMSP_CUDA_CHECK_LAUNCH("divide_by");
     unsigned long long found[2] = {};
-    RMSP_CUDA_CHECK(
-        cudaMemcpyAsync(found, no_divisors.data(), sizeof(found), cudaMemcpyDeviceToHost, stream_of(context)));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream_of(context)));
+    read(found, no_divisors.data(), sizeof(found), stream_of(context));
     return {static_cast<std::int64_t>(found[0]), found[0] > 0 ? n - static_cast<std::int64_t>(found[1]) : -1};
 }
 

@@ -6,6 +6,7 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
 #include <kernels/cuda_primitives.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/steps/ghosts/ghosts.hpp>
 
 namespace rmsp::kernels {
@@ -229,10 +230,7 @@ std::int64_t count_columns(ColumnSet& set, const Context& context)
     count_kernel<<<grid_for(words + 1, context), threads, 0, stream>>>(set.bits.data(), words, set.before.data());
     RMSP_CUDA_CHECK_LAUNCH("count_columns");
     exclusive_sum(set.before.data(), words + 1, context);
-    std::int32_t sum = 0;
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(&sum, set.before.data() + words, sizeof(sum), cudaMemcpyDeviceToHost, stream));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
-    return sum;
+    return read(set.before.data() + words, stream);
 }
 
 void add_uses(ColumnUses& uses, const std::int32_t* columns, std::int64_t n, std::int64_t own_first,
@@ -258,9 +256,7 @@ void count_buckets(const ColumnUses& uses, std::span<UseBucket> buckets, const C
             uses.uses.data(), cols, reinterpret_cast<unsigned long long*>(counted.data()));
         RMSP_CUDA_CHECK_LAUNCH("count_buckets");
     }
-    RMSP_CUDA_CHECK(
-        cudaMemcpyAsync(buckets.data(), counted.data(), buckets.size_bytes(), cudaMemcpyDeviceToHost, stream));
-    RMSP_CUDA_CHECK(cudaStreamSynchronize(stream));
+    read(buckets.data(), counted.data(), buckets.size_bytes(), stream);
 }
 
 void take_columns(ColumnSet& from, ColumnSet& to, const ColumnUses& uses, int first_bucket, const Context& context)

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_read.cuh>
 #include <kernels/steps/sparse_inverse/reflections.cuh>
 #include <kernels/steps/sparse_inverse/sparse_inverse.hpp>
 
@@ -134,11 +135,11 @@ __global__ void sort_kernel(Target m, std::int64_t rows, std::int64_t shared_byt
 
 cudaStream_t stream_of(const Context& context) { return static_cast<cudaStream_t>(context.stream); }
 
-/// Copies to or from an object of the caller; waits, so that it may go.
+/// Copies an object of the caller to the device; waits, so that it may go.
 template <class X>
-void copy(X* to, const X* from, cudaMemcpyKind kind, const Context& context)
+void upload(X* to, const X* from, const Context& context)
 {
-    RMSP_CUDA_CHECK(cudaMemcpyAsync(to, from, sizeof(X), kind, stream_of(context)));
+    RMSP_CUDA_CHECK(cudaMemcpyAsync(to, from, sizeof(X), cudaMemcpyHostToDevice, stream_of(context)));
     RMSP_CUDA_CHECK(cudaStreamSynchronize(stream_of(context)));
 }
 
@@ -172,12 +173,12 @@ InverseClasses classify_inverse_rows(const InverseSource<T>& a, matrix::SparseIn
     out.rows = DeviceArray<std::int32_t>(*context.memory, rows);
     const DeviceArray<Counts> there(*context.memory, 1);
     Counts counts;
-    copy(there.data(), &counts, cudaMemcpyHostToDevice, context);
+    upload(there.data(), &counts, context);
     classify_kernel<<<grid_of(m.rows, context, 64), count_threads, 0, stream_of(context)>>>(
         Source<T>(a), Target(m), m.rows, kind == matrix::SparseInverse::spai, shared_bytes, out.system_rows.data(),
         there.data());
     RMSP_CUDA_CHECK_LAUNCH("classify_inverse_rows");
-    copy(&counts, static_cast<const Counts*>(there.data()), cudaMemcpyDeviceToHost, context);
+    counts = read(there.data(), stream_of(context));
     out.refused = static_cast<std::int64_t>(counts.refused);
     out.first_refused = counts.refused > 0 ? counts.first_refused : -1;
     std::array<unsigned long long, inverse_classes> next{};
@@ -187,7 +188,7 @@ InverseClasses classify_inverse_rows(const InverseSource<T>& a, matrix::SparseIn
         out.most_bytes[c] = static_cast<std::int64_t>(counts.bytes[c]);
     }
     const DeviceArray<std::array<unsigned long long, inverse_classes>> places(*context.memory, 1);
-    copy(places.data(), &next, cudaMemcpyHostToDevice, context);
+    upload(places.data(), &next, context);
     sort_kernel<<<static_cast<unsigned>((m.rows + 255) / 256), 256, 0, stream_of(context)>>>(
         Target(m), m.rows, shared_bytes, out.system_rows.data(), reinterpret_cast<unsigned long long*>(places.data()),
         out.rows.data());
@@ -280,14 +281,14 @@ matrix::InverseStatus fill_inverse_rows(const InverseSource<T>& a, matrix::Spars
     }
     const DeviceArray<Status> there(*context.memory, 1);
     Status status{0, std::numeric_limits<long long>::max()};
-    copy(there.data(), static_cast<const Status*>(&status), cudaMemcpyHostToDevice, context);
+    upload(there.data(), static_cast<const Status*>(&status), context);
     const Filler<T> filler(a, kind, m, classes, values, there.data(), context);
     filler.template fill_tiles<SmallTile>(small);
     filler.template fill_tiles<MiddleTile>(middle);
     filler.template fill_tiles<LargeTile>(large);
     filler.fill_shared();
     filler.fill_global();
-    copy(&status, static_cast<const Status*>(there.data()), cudaMemcpyDeviceToHost, context);
+    status = read(there.data(), stream_of(context));
     return {static_cast<std::int64_t>(status.singular),
             status.singular > 0 ? static_cast<std::int64_t>(status.first) : -1};
 }
