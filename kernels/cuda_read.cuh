@@ -8,7 +8,7 @@
 namespace rmsp::kernels::cuda {
 
 /// Copies so many bytes of the device's memory to the host's, once the stream has come so far; waits for it. What is no
-/// more than a few kilobytes passes through pinned memory of this thread, in half the time that pageable memory takes.
+/// more than a few kilobytes passes through pinned memory of this thread, which takes less time than pageable memory.
 /// \throws Error(device)
 void read(void* to, const void* from, std::size_t bytes, cudaStream_t stream);
 

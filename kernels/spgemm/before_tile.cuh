@@ -1,5 +1,6 @@
 #pragma once
 
+#include <kernels/cuda_block.cuh>
 #include <kernels/spgemm/device.cuh>
 
 /// Row pointers in the pass that counts the rows: each block has a tile of rows, says how many entries they have, and
@@ -37,12 +38,9 @@ __device__ __forceinline__ long long entries_before_tile(TileEntries* tiles, lon
             }
         } while (__any_sync(whole_warp, seen < own_entries) != 0);
         const unsigned alls = __ballot_sync(whole_warp, seen >= all_entries);
-        long long sum = alls == 0 || lane < __ffs(static_cast<int>(alls)) ? static_cast<long long>(seen & counts) : 0;
-#pragma unroll
-        for (int d = 16; d > 0; d /= 2) {
-            sum += __shfl_xor_sync(whole_warp, sum, d);
-        }
-        before += sum;
+        const bool counts_in = alls == 0 || lane < __ffs(static_cast<int>(alls));
+        const auto own_part = counts_in ? static_cast<long long>(seen & counts) : 0LL;
+        before += __shfl_sync(whole_warp, cuda::group_sum(own_part, 32), 0);
         if (alls != 0) {
             break;
         }

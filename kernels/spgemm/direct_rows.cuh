@@ -28,7 +28,7 @@ struct DirectFound {
 /// Arrays of a count of rows.
 class DirectCount {
 public:
-    /// Null if they would take more than the limit, or if the device has no room.
+    /// None, and bytes() is 0, if they would take more than the limit, or if the device has no room.
     DirectCount(std::int64_t rows, std::int64_t tiles, std::int64_t limit, const Context& context)
     {
         Layout layout;
@@ -105,6 +105,7 @@ public:
             [&](const NumericJob<T>& job, Work work) { run(job, work, static_cast<cudaStream_t>(context.stream)); },
             context);
     }
+    void finish(const Context& /*context*/) final { repeated_ = {}; }
 
 protected:
     /// Values of C to job.values, and its columns to job.col_idx unless that is null; or the list of its products, if

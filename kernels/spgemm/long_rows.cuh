@@ -36,25 +36,6 @@ struct LongCount {
     __device__ __forceinline__ int weight() const { return max(entries, products); }
 };
 
-/// Sum of a number of each thread, up to and with this one, and of the whole block. All threads take part.
-__device__ __forceinline__ int2 sum_block(int own, int (&of_warps)[small_warps])
-{
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int through = sum_through<32>(own, static_cast<int>(threadIdx.x) % 32);
-    __syncthreads();
-    if (threadIdx.x % 32 == 31) {
-        of_warps[warp] = through;
-    }
-    __syncthreads();
-    int2 sum{through, 0};
-#pragma unroll
-    for (int w = 0; w < small_warps; ++w) {
-        sum.x += w < warp ? of_warps[w] : 0;
-        sum.y += of_warps[w];
-    }
-    return sum;
-}
-
 /// deal_products() by a block. A row whose weight is above most_small is not dealt to the end.
 __device__ __forceinline__ LongCount deal_long_row(const Pattern& a, const Pattern& b, std::int64_t row, LongRow& to,
                                                    int (&of_warps)[small_warps])
@@ -118,8 +99,8 @@ __device__ __forceinline__ void find_entries(const LongRow& from, int entries, c
 }
 
 /// Sorts the products of a row by column, those of a column in the order of A. each(product, entry of A, place in B)
-/// before that. Returns where the keys are. The loops stay loops: instructions that are met for the first time take
-/// longer than what they do.
+/// before that. Returns where the keys are. The loops stay loops: unrolled, with the keys in registers, it took several
+/// times as long.
 template <class Each>
 __device__ __forceinline__ const std::uint32_t* sort_long_row(const Pattern& b, const LongCount& count, LongKeys& keys,
                                                               const Each& each)

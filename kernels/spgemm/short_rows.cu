@@ -6,6 +6,7 @@
 #include <kernels/cuda_block.cuh>
 #include <kernels/spgemm/direct_rows.cuh>
 #include <kernels/spgemm/short_rows.cuh>
+#include <kernels/spgemm/sort.cuh>
 
 namespace rmsp::kernels::spgemm {
 namespace {
@@ -147,7 +148,8 @@ __global__ void __launch_bounds__(short_threads)
 {
     __shared__ int2 rows_of_b[short_threads * Capacity];
     __shared__ std::uint8_t entries_of[most_rounds * short_threads];
-    __shared__ long long of_warps[short_threads / 32];
+    __shared__ long long sums_of_warps[short_threads / 32];
+    __shared__ int of_warps[short_threads / 32];
     __shared__ long long before;
     const std::int64_t first_row = std::int64_t{blockIdx.x} * rounds * short_threads;
     const auto thread = static_cast<int>(threadIdx.x);
@@ -184,7 +186,7 @@ __global__ void __launch_bounds__(short_threads)
     }
     // Both fit half of the number.
     const long long both =
-        cuda::block_sum<short_threads>(static_cast<long long>(all_products) << 32 | all_entries, of_warps);
+        cuda::block_sum<short_threads>(static_cast<long long>(all_products) << 32 | all_entries, sums_of_warps);
     if (thread < 32) {
         const long long of_block = __shfl_sync(whole_warp, both, 0);
         const long long own = of_block & 0xffffffff;
@@ -201,34 +203,15 @@ __global__ void __launch_bounds__(short_threads)
         }
     }
     __syncthreads();
-    // Of a row that is not short, what is written here is not used either.
+    // Where a row is not short, what is written here is not used either.
+    long long start = before;
     for (int round = 0; round < rounds; ++round) {
         const std::int64_t row = first_row + round * short_threads + thread;
-        const int own = entries_of[round * short_threads + thread];
-        int through = own;
-#pragma unroll
-        for (int d = 1; d < 32; d *= 2) {
-            const int left = __shfl_up_sync(whole_warp, through, d);
-            through += thread % 32 >= d ? left : 0;
-        }
-        __syncthreads();
-        if (thread % 32 == 31) {
-            of_warps[thread / 32] = through;
-        }
-        __syncthreads();
-        long long start = before;
-        long long all = 0;
-        for (int w = 0; w < short_threads / 32; ++w) {
-            start += w < thread / 32 ? of_warps[w] : 0;
-            all += of_warps[w];
-        }
+        const int2 sum = sum_block(entries_of[round * short_threads + thread], of_warps);
         if (row < a.rows) {
-            row_ptr[row + 1] = start + through;
+            row_ptr[row + 1] = start + sum.x;
         }
-        __syncthreads();
-        if (thread == 0) {
-            before += all;
-        }
+        start += sum.y;
     }
 }
 

@@ -12,6 +12,38 @@
 namespace rmsp::kernels::spgemm {
 namespace {
 
+/// Rows of a block that its groups of lanes leave to the whole of it.
+template <int Rows>
+struct LongList {
+    int rows[Rows];  ///< from the block's first on
+    int count;
+    /// All threads take part. `first`: there is one, the block's first row.
+    __device__ __forceinline__ void begin(bool first)
+    {
+        if (threadIdx.x == 0) {
+            count = first ? 1 : 0;
+            rows[0] = 0;
+        }
+        __syncthreads();
+    }
+    __device__ __forceinline__ void add(int row) { rows[atomicAdd(&count, 1)] = row; }
+};
+
+/// Which of a lane's keys, sorted by sort_group(), begin an entry of C, as bits. The whole warp takes part.
+template <int Lanes, int Keys>
+__device__ __forceinline__ unsigned begins_of_lane(const std::uint32_t (&key)[Keys], int lane)
+{
+    constexpr std::uint32_t capacity = Lanes * Keys;
+    const std::uint32_t left = __shfl_up_sync(whole_warp, key[Keys - 1], 1, Lanes);
+    unsigned begins = 0;
+#pragma unroll
+    for (int r = 0; r < Keys; ++r) {
+        const std::uint32_t before = r > 0 ? key[r - 1] : left;
+        begins |= key[r] != no_key && (r + lane == 0 || (key[r] ^ before) >= capacity) ? 1u << r : 0u;
+    }
+    return begins;
+}
+
 template <int Threads, int Keys>
 using EntriesOfGroups = Entries<Threads * Keys>[small_threads / Threads];
 
@@ -28,14 +60,9 @@ __global__ void __launch_bounds__(small_threads)
     constexpr std::uint32_t capacity = lanes * Keys;
     extern __shared__ __align__(16) unsigned char small_memory[];
     __shared__ int entries_of[rows_a_block];
-    __shared__ int long_rows[rows_a_block];
-    __shared__ int long_count;
+    __shared__ LongList<rows_a_block> long_rows;
     __shared__ int of_warps[small_warps];
-    if (threadIdx.x == 0) {
-        long_count = blocks ? 1 : 0;
-        long_rows[0] = 0;
-    }
-    __syncthreads();
+    long_rows.begin(blocks);
     const std::int64_t first_row = std::int64_t{blockIdx.x} * rows_a_block;
     unsigned products = 0;  // of this thread's rows, if it is the first of their lanes
     int most = 0;
@@ -51,7 +78,7 @@ __global__ void __launch_bounds__(small_threads)
         most = max(most, dealt);
         if (dealt > static_cast<int>(capacity)) {
             if (group.lane == 0 && dealt <= most_small) {
-                long_rows[atomicAdd(&long_count, 1)] = group.own;
+                long_rows.add(group.own);
             }
             dealt = 0;
         }
@@ -66,14 +93,7 @@ __global__ void __launch_bounds__(small_threads)
             }
         }
         sort_group<lanes>(key, group.lane);
-        const std::uint32_t left = __shfl_up_sync(whole_warp, key[Keys - 1], 1, lanes);
-        int entries = 0;
-#pragma unroll
-        for (int r = 0; r < Keys; ++r) {
-            const std::uint32_t before = r > 0 ? key[r - 1] : left;
-            entries += key[r] != no_key && (r + group.lane == 0 || (key[r] ^ before) >= capacity) ? 1 : 0;
-        }
-        entries = sum_through<lanes>(entries, group.lane);
+        const int entries = sum_through<lanes>(__popc(begins_of_lane<lanes>(key, group.lane)), group.lane);
         if (group.lane == lanes - 1) {
             entries_of[group.own] = entries;
         }
@@ -84,13 +104,13 @@ __global__ void __launch_bounds__(small_threads)
     }
     __syncthreads();
     auto& keys = *reinterpret_cast<LongKeys*>(small_memory);
-    for (int i = 0; i < long_count; ++i) {
+    for (int i = 0; i < long_rows.count; ++i) {
         // Nothing of this is used once a row is found that is too long, here or by another block.
         const bool others = threadIdx.x == 0 && *static_cast<volatile const int*>(&found->most) > most_small;
         if (__syncthreads_or(most > most_small || others) != 0) {
             break;
         }
-        const std::int64_t row = first_row + long_rows[i];
+        const std::int64_t row = first_row + long_rows.rows[i];
         const LongCount count = deal_long_row(a, b, row, keys.from, of_warps);
         const int dealt = count.weight() <= most_small ? count.products : 0;
         int entries = 0;
@@ -102,7 +122,7 @@ __global__ void __launch_bounds__(small_threads)
         }
         entries = sum_block(entries, of_warps).y;
         if (threadIdx.x == 0) {
-            entries_of[long_rows[i]] = entries;
+            entries_of[long_rows.rows[i]] = entries;
             products += dealt;
         }
         most = max(most, count.weight());
@@ -229,14 +249,9 @@ __global__ void __launch_bounds__(small_threads) sum_small_kernel(const __grid_c
     constexpr int lanes = blocks ? 32 : Lanes;
     constexpr int rows_a_block = small_threads / Lanes;
     extern __shared__ __align__(16) unsigned char small_memory[];
-    __shared__ int long_rows[rows_a_block];
-    __shared__ int long_count;
+    __shared__ LongList<rows_a_block> long_rows;
     __shared__ int of_warps[small_warps];
-    if (threadIdx.x == 0) {
-        long_count = blocks ? 1 : 0;
-        long_rows[0] = 0;
-    }
-    __syncthreads();
+    long_rows.begin(blocks);
     if constexpr (!blocks) {
         constexpr int capacity = lanes * Keys;
         const LaneGroup<lanes> group(job.a.rows);
@@ -260,7 +275,7 @@ __global__ void __launch_bounds__(small_threads) sum_small_kernel(const __grid_c
                                                   });
         if (products > capacity) {
             if (lane == 0) {
-                long_rows[atomicAdd(&long_count, 1)] = own;
+                long_rows.add(own);
             }
             products = 0;
         }
@@ -278,13 +293,7 @@ __global__ void __launch_bounds__(small_threads) sum_small_kernel(const __grid_c
             }
         }
         sort_group<lanes>(key, lane);
-        const std::uint32_t left = __shfl_up_sync(whole_warp, key[Keys - 1], 1, lanes);
-        unsigned begins = 0;  // of this lane's keys, which begin an entry of C
-#pragma unroll
-        for (int r = 0; r < Keys; ++r) {
-            const std::uint32_t before = r > 0 ? key[r - 1] : left;
-            begins |= key[r] != no_key && (r + lane == 0 || (key[r] ^ before) >= capacity) ? 1u << r : 0u;
-        }
+        unsigned begins = begins_of_lane<lanes>(key, lane);
         const int through = sum_through<lanes>(__popc(begins), lane);
         const int entries = __shfl_sync(whole_warp, through, lanes - 1, lanes);
         __syncwarp();
@@ -307,8 +316,8 @@ __global__ void __launch_bounds__(small_threads) sum_small_kernel(const __grid_c
     }
     __syncthreads();
     auto& room = *reinterpret_cast<LongSums<Kept<Of, T>>*>(small_memory);
-    for (int i = 0; i < long_count; ++i) {
-        const std::int64_t row = std::int64_t{blockIdx.x} * rows_a_block + long_rows[i];
+    for (int i = 0; i < long_rows.count; ++i) {
+        const std::int64_t row = std::int64_t{blockIdx.x} * rows_a_block + long_rows.rows[i];
         const LongCount count = deal_long_row(job.a, job.b, row, room.keys.from, of_warps);
         sum_long_row<Of>(job, count, job.row_ptr[row], room, of_warps);
         __syncthreads();

@@ -8,8 +8,9 @@
 /// row pointers, another one makes C. The products of a row are sorted by a few lanes, those of a long one by a block.
 namespace rmsp::kernels::spgemm {
 
-/// Null if the matrices are not small (small_shape()), if a row of C turns out to have more than most_small products,
-/// if an accumulator is asked for, if more bytes are needed than the limit, or if the device has no room. Waits.
+/// Null if the matrices are not small (threads_of_small()), if a row of C turns out to have more than most_small
+/// products, if an accumulator is asked for, if more bytes are needed than the limit, or if the device has no room.
+/// Waits.
 template <class T>
 std::unique_ptr<SpgemmOperator<T>> try_small_rows(const CsrShard<T>& a, const CsrShard<T>& b,
                                                   const SpgemmOptions& options, const Context& context);

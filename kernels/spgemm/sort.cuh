@@ -127,4 +127,25 @@ __device__ __forceinline__ int sum_through(int own, int lane)
     return through;
 }
 
+/// Sum of the threads of a block up to and with this one, and of all of them. All threads take part; of_warps is free
+/// again after the next barrier.
+template <int Warps>
+__device__ __forceinline__ int2 sum_block(int own, int (&of_warps)[Warps])
+{
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int through = sum_through<32>(own, static_cast<int>(threadIdx.x) % 32);
+    __syncthreads();
+    if (threadIdx.x % 32 == 31) {
+        of_warps[warp] = through;
+    }
+    __syncthreads();
+    int2 sum{through, 0};
+#pragma unroll
+    for (int w = 0; w < Warps; ++w) {
+        sum.x += w < warp ? of_warps[w] : 0;
+        sum.y += of_warps[w];
+    }
+    return sum;
+}
+
 }  // namespace rmsp::kernels::spgemm

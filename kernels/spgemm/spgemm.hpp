@@ -24,7 +24,7 @@ struct RowRange {
 /// What the caller knows of the products of A B; -1: nothing.
 struct KnownProducts {
     std::int64_t all = -1;
-    std::int64_t most = -1;  ///< of a row, or more
+    std::int64_t most = -1;  ///< that no row has more of
 };
 
 /// What prepare() may use, which way rows are accumulated, and what the caller knows of A and B.
