@@ -64,33 +64,45 @@ bool symmetrise_parts(const Parts<Most>& all, const AggregateParts& parts, const
     return total(parts, fetch(bad.data(), context)) == 0;
 }
 
-/// As many roots as there can be, three steps apart. Returns false where too many wait for each other, as along a line,
-/// and where blocks cannot wait for each other: the host is faster.
-template <int Most>
-bool choose_roots(const Parts<Most>& all, const AggregateParts& parts, const Context& context)
-{
-    const AggregatePart& own = parts.part[parts.own];
-    RMSP_CUDA_CHECK(cudaMemsetAsync(own.words, 0, sizeof(RootWords), stream_of(context)));
-    const auto begin = [all] __device__(std::int64_t i, int lane, int lanes) {
+/// What is known of a row before roots are chosen: its neighbours in their slots. Each of its threads loads `AtOnce`
+/// entries before it looks at the first.
+template <int AtOnce, int Most>
+struct BeginRow {
+    Parts<Most> all;
+
+    __device__ void operator()(std::int64_t i, int lane, int lanes) const
+    {
         const auto& here = all.own;
         const unsigned first_bit = threadIdx.x % 32 - static_cast<unsigned>(lane);
         const unsigned mask = (lanes == 32 ? ~0U : (1U << static_cast<unsigned>(lanes)) - 1) << first_bit;
+        const std::int64_t end = here.edges.row_ptr[i + 1];
         std::int32_t* const slots = here.slots + i * here.slots_each;
         std::int32_t neighbours = 0;
         std::int32_t least = 0;
-        for (std::int64_t k = here.edges.row_ptr[i]; k < here.edges.row_ptr[i + 1]; k += lanes) {
-            const std::int64_t at = k + lane;
-            const bool is_edge = at < here.edges.row_ptr[i + 1] && here.is_strong(at);
-            const std::int32_t column = is_edge ? here.edges.columns[at] : -1;
-            const unsigned edges = __ballot_sync(mask, is_edge ? 1 : 0) >> first_bit;
-            const int slot = neighbours + __popc(edges & ((1U << static_cast<unsigned>(lane)) - 1));
-            if (is_edge && slot < here.slots_each) {
-                slots[slot] = column;
+        for (std::int64_t k = here.edges.row_ptr[i]; k < end; k += AtOnce * lanes) {
+            std::int32_t column[AtOnce];
+            bool is_edge[AtOnce];
+#pragma unroll
+            for (int u = 0; u < AtOnce; ++u) {
+                const std::int64_t at = k + u * lanes + lane;
+                column[u] = at < end ? here.edges.columns[at] : -1;
+                is_edge[u] = at < end && here.is_strong(at);
             }
-            if (neighbours == 0 && edges != 0) {
-                least = __shfl_sync(mask, column, __ffs(static_cast<int>(edges)) - 1, lanes);
+#pragma unroll
+            for (int u = 0; u < AtOnce; ++u) {
+                if (k + u * lanes >= end) {
+                    break;
+                }
+                const unsigned edges = __ballot_sync(mask, is_edge[u] ? 1 : 0) >> first_bit;
+                const int slot = neighbours + __popc(edges & ((1U << static_cast<unsigned>(lane)) - 1));
+                if (is_edge[u] && slot < here.slots_each) {
+                    slots[slot] = column[u];
+                }
+                if (neighbours == 0 && edges != 0) {
+                    least = __shfl_sync(mask, column[u], __ffs(static_cast<int>(edges)) - 1, lanes);
+                }
+                neighbours += __popc(edges);
             }
-            neighbours += __popc(edges);
         }
         for (std::int32_t slot = neighbours + lane; slot < here.slots_each; slot += lanes) {
             slots[slot] = -1;
@@ -106,11 +118,22 @@ bool choose_roots(const Parts<Most>& all, const AggregateParts& parts, const Con
             const auto row = static_cast<std::int32_t>(here.first_row + i);
             here.first[i] = neighbours == 0 ? -1 : least < row ? least : row;
         }
-    };
-    if (lanes_of_rows(own.rows, own.nnz) == 32) {
-        for_each_row_by<32>(own.rows, context, begin);
+    }
+};
+
+/// As many roots as there can be, three steps apart. Returns false where too many wait for each other, as along a line,
+/// and where blocks cannot wait for each other: the host is faster.
+template <int Most>
+bool choose_roots(const Parts<Most>& all, const AggregateParts& parts, const Context& context)
+{
+    const AggregatePart& own = parts.part[parts.own];
+    RMSP_CUDA_CHECK(cudaMemsetAsync(own.words, 0, sizeof(RootWords), stream_of(context)));
+    if (own.nnz <= 12 * own.rows) {
+        for_each_row_by<8>(own.rows, context, BeginRow<1, Most>{all});
+    } else if (own.nnz <= 40 * own.rows) {
+        for_each_row_by<8>(own.rows, context, BeginRow<4, Most>{all});
     } else {
-        for_each_row_by<8>(own.rows, context, begin);
+        for_each_row_by<32>(own.rows, context, BeginRow<2, Most>{all});
     }
     meet(parts);
     for_each(own.rows, context, [all] __device__(std::int64_t i) {

@@ -108,6 +108,29 @@ void for_each_row(std::int64_t rows, std::int64_t nnz, const Context& context, c
     }
 }
 
+/// use(load(k)) for k = begin + lane, begin + lane + lanes, ... before end, in this order. So many are loaded before
+/// the first is used, so that they do not wait for each other.
+template <int AtOnce, class Load, class Use>
+__device__ __forceinline__ void for_each_entry(std::int64_t begin, std::int64_t end, int lane, int lanes,
+                                               const Load& load, const Use& use)
+{
+    for (std::int64_t k = begin + lane; k < end; k += AtOnce * lanes) {
+        decltype(load(k)) loaded[AtOnce];
+#pragma unroll
+        for (int i = 0; i < AtOnce; ++i) {
+            if (k + i * lanes < end) {
+                loaded[i] = load(k + i * lanes);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < AtOnce; ++i) {
+            if (k + i * lanes < end) {
+                use(loaded[i]);
+            }
+        }
+    }
+}
+
 template <class X>
 DeviceArray<X> zeros(std::int64_t n, const Context& context)
 {

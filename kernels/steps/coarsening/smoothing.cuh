@@ -18,17 +18,13 @@ struct Filtered {
     const std::uint8_t* strong;
     std::int64_t first_row;  ///< the number of row 0
     const double* inverse;   ///< of the diagonal; 0 where there is none
+};
 
-    /// f(column, value) for the strong entries of a row.
-    template <class F>
-    __device__ __forceinline__ void for_strong(std::int64_t row, const F& f) const
-    {
-        for (std::int64_t k = row_ptr[row]; k < row_ptr[row + 1]; ++k) {
-            if (strong[k] != 0 && columns[k] != first_row + row) {
-                f(columns[k], static_cast<double>(values[k]));
-            }
-        }
-    }
+template <class T>
+struct Entry {
+    T value;
+    std::int32_t column;
+    std::uint8_t strong;
 };
 
 /// The aggregates, and P before it is smoothed.
@@ -68,16 +64,21 @@ void filtered_inverse(const AggregatedRows<T>& rows, double* inverse, const Cont
                      double own = 0;
                      double weak = 0;
                      double strong_sizes = 0;
-                     for (std::int64_t k = row_ptr[row] + lane; k < row_ptr[row + 1]; k += lanes) {
-                         const std::int64_t column = columns[k];
-                         if (column == first_row + row) {
-                             own += static_cast<double>(values[k]);
-                         } else if (strong[k] == 0) {
-                             weak += static_cast<double>(values[k]) * t.near(column) / t.near(first_row + row);
-                         } else {
-                             strong_sizes += fabs(static_cast<double>(values[k]));
-                         }
-                     }
+                     for_each_entry<4>(
+                         row_ptr[row], row_ptr[row + 1], lane, lanes,
+                         [&](std::int64_t k) {
+                             return Entry<T>{values[k], columns[k], strong[k]};
+                         },
+                         [&](const Entry<T>& entry) {
+                             const auto value = static_cast<double>(entry.value);
+                             if (entry.column == first_row + row) {
+                                 own += value;
+                             } else if (entry.strong == 0) {
+                                 weak += value * t.near(entry.column) / t.near(first_row + row);
+                             } else {
+                                 strong_sizes += fabs(value);
+                             }
+                         });
                      const auto plus = [](double x, double y) { return x + y; };
                      own = over_lanes(own, lanes, plus);
                      weak = over_lanes(weak, lanes, plus);
@@ -263,19 +264,33 @@ struct SmoothRow {
     double omega;
     bool smooth;
 
-    /// \param row  of all rows
-    __device__ void add_row(std::int64_t row, double factor, ThreadSum& sum) const
-    {
-        if (t.number[row] >= 0) {
-            sum.add(t.number[row], factor * t.values[row]);
-        }
-    }
+    /// An entry of A_F, and what P has in that row before it is smoothed.
+    struct Term {
+        Entry<T> entry;
+        std::int32_t number;
+        double value;
+    };
+
     __device__ void operator()(std::int64_t row, ThreadSum& sum) const
     {
-        const double scale = omega * filtered.inverse[row];
-        add_row(filtered.first_row + row, scale != 0 ? 1 - omega : 1.0, sum);
+        const Filtered<T>& a = filtered;
+        const std::int64_t own = a.first_row + row;
+        const double scale = omega * a.inverse[row];
+        if (t.number[own] >= 0) {
+            sum.add(t.number[own], (scale != 0 ? 1 - omega : 1.0) * t.values[own]);
+        }
         if (smooth) {
-            filtered.for_strong(row, [&](std::int64_t column, double value) { add_row(column, -scale * value, sum); });
+            for_each_entry<8>(
+                a.row_ptr[row], a.row_ptr[row + 1], 0, 1,
+                [&](std::int64_t k) {
+                    const std::int32_t column = a.columns[k];
+                    return Term{{a.values[k], column, a.strong[k]}, t.number[column], t.values[column]};
+                },
+                [&](const Term& term) {
+                    if (term.entry.strong != 0 && term.entry.column != own && term.number >= 0) {
+                        sum.add(term.number, -scale * static_cast<double>(term.entry.value) * term.value);
+                    }
+                });
         }
         matrix::sort_by_column(sum);
     }
