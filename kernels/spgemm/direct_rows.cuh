@@ -100,7 +100,8 @@ public:
             job_of(alpha, a_values, b_values, values),
             {a_, b_, count_.row_ptr, col_idx, a_nnz_, b_nnz_, nnz(), products()},
             {.tiles = true,
-             .entries = lists() && worth_listing(products(), nnz(), found_.most, 1, Accumulator::automatic)},
+             .entries = lists() && worth_listing(products(), nnz(), found_.most, 1, Accumulator::automatic),
+             .plain = entries_are_short(products(), found_.most)},
             left, context.compute_units,
             [&](const NumericJob<T>& job, Work work) { run(job, work, static_cast<cudaStream_t>(context.stream)); },
             context);

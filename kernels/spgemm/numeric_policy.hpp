@@ -171,14 +171,36 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entrie
 }
 
 /// Whether products are listed by entries of C for repeated values: 8 bytes each, read in less time than they take to
-/// be added up again, unless rows of twins or many products an entry make that cheap.
+/// be added up again, unless rows of twins or many products an entry make that cheap. Few take no time but the launch.
 constexpr bool worth_listing(std::int64_t products, std::int64_t entries, std::int64_t most_products_of_a_row,
                              int most_in_group, Accumulator accumulator)
 {
+    constexpr std::int64_t few = std::int64_t{1} << 22;
     constexpr std::int64_t counted_in_float = 1 << 24;
     constexpr std::int64_t counted_in_32_bits = (std::int64_t{1} << 32) - 64;  // a thread reads past the last by a few
-    return accumulator == Accumulator::automatic && most_in_group <= 1 && products <= 8 * entries &&
-           products < counted_in_32_bits && most_products_of_a_row < counted_in_float;
+    return accumulator == Accumulator::automatic && most_in_group <= 1 &&
+           (products <= 8 * entries || products <= few) && products < counted_in_32_bits &&
+           most_products_of_a_row < counted_in_float;
+}
+/// Whether an entry of C may be added up by a few threads: a warp takes a long one, of at most the products of a row,
+/// and adds up less than a hundredth of what the GPU does meanwhile.
+constexpr bool entries_are_short(std::int64_t products, std::int64_t most_products_of_a_row)
+{
+    constexpr std::int64_t at_once = 4096;
+    return most_products_of_a_row <= std::max(at_once, products / 200);
+}
+/// Whether so few products take no time but the launch, so that no other list of them is faster.
+constexpr bool takes_a_launch(std::int64_t products) { return products <= 1'000'000; }
+/// Threads that add up an entry of the list: a few products each, fewer where more threads than that have nothing to
+/// do.
+constexpr int lanes_of_entry(std::int64_t products, std::int64_t entries)
+{
+    constexpr std::int64_t at_once = 1 << 17;
+    int lanes = 1;
+    while (lanes < 32 && products >= entries * lanes * (entries * lanes * 2 <= at_once ? 2 : 4)) {
+        lanes *= 2;
+    }
+    return lanes;
 }
 
 /// Classes whose rows may also be worked on as those of the next class: same kernel, less room a row.

@@ -307,10 +307,10 @@ void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offset
     cuda::exclusive_sum(offsets, entries + 1, work, work_bytes, stream);
 }
 
-void plan_bundles(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries,
-                  const PackedProducts& packed, std::uint32_t* begins, void* work, std::size_t work_bytes,
-                  cudaStream_t stream)
+void plan_bundles(const ListedProducts& listed, std::int64_t entries, const PackedProducts& packed,
+                  std::uint32_t* begins, void* work, std::size_t work_bytes, cudaStream_t stream)
 {
+    const std::uint32_t* const offsets = listed.offsets.data();
     const std::int64_t windows = product_windows(entries);
     const std::int64_t bundles = product_bundles(entries);
     auto* const weights = static_cast<std::uint32_t*>(work);
@@ -324,18 +324,18 @@ void plan_bundles(const std::uint32_t* offsets, const ProductRef* products, std:
     cuda::sort_pairs_descending(weights, weights_in_order, numbers, numbers_in_order, windows, weight_bits,
                                 static_cast<std::byte*>(work) + before, work_bytes - before, stream);
     RMSP_CUDA_CHECK(cudaMemsetAsync(begins + bundles, 0, sizeof(std::uint32_t), stream));
-    plan_bundles_kernel<<<static_cast<unsigned>(windows), pack_threads, 0, stream>>>(offsets, products, entries,
-                                                                                     numbers_in_order, packed, begins);
+    plan_bundles_kernel<<<static_cast<unsigned>(windows), pack_threads, 0, stream>>>(
+        offsets, listed.products.data(), entries, numbers_in_order, packed, begins);
     RMSP_CUDA_CHECK_LAUNCH("plan_bundles_kernel");
     cuda::exclusive_sum(begins, bundles + 1, work, work_bytes, stream);
 }
 
-void pack_products(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries,
-                   const std::uint32_t* begins, const PackedProducts& packed, cudaStream_t stream)
+void pack_products(const ListedProducts& listed, std::int64_t entries, const std::uint32_t* begins,
+                   const PackedProducts& packed, cudaStream_t stream)
 {
     const std::int64_t bundles = product_bundles(entries);
-    pack_kernel<<<blocks_for(bundles * 32), pack_threads, 0, stream>>>(offsets, products, entries, begins, bundles,
-                                                                       packed);
+    pack_kernel<<<blocks_for(bundles * 32), pack_threads, 0, stream>>>(listed.offsets.data(), listed.products.data(),
+                                                                       entries, begins, bundles, packed);
     RMSP_CUDA_CHECK_LAUNCH("pack_kernel");
 }
 

@@ -14,6 +14,13 @@ template <class T>
 void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offsets, void* work, std::size_t work_bytes,
                     cudaStream_t stream);
 
+/// The products of C's entries, one after the other; no products: there are none.
+struct ListedProducts {
+    DeviceArray<std::uint32_t> offsets;  ///< where those of each entry begin, and where the last ends
+    DeviceArray<ProductRef> products;
+    std::size_t bytes() const { return offsets.size() * sizeof(std::uint32_t) + products.size() * sizeof(ProductRef); }
+};
+
 /// Entries of C whose products are packed together, and ordered by how many they have: then the 32 of a slice have
 /// about as many.
 inline constexpr int products_window = 2048;
@@ -57,7 +64,7 @@ struct PackedProducts {
     std::uint32_t* words;
 };
 /// Room for them; no words: there are none.
-struct ProductList {
+struct PackedList {
     DeviceArray<std::uint32_t> words;
     DeviceArray<ProductWindow> windows;
     DeviceArray<ProductBundle> bundles;
@@ -74,16 +81,19 @@ std::int64_t product_windows(std::int64_t entries);
 std::int64_t product_bundles(std::int64_t entries);
 /// packed.windows, packed.bundles but their begin, packed.order; begins: of the rows of each bundle, and of all, in
 /// product_bundles() + 1 numbers; `work` has plan_bytes(entries).
-void plan_bundles(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries,
-                  const PackedProducts& packed, std::uint32_t* begins, void* work, std::size_t work_bytes,
-                  cudaStream_t stream);
+void plan_bundles(const ListedProducts& listed, std::int64_t entries, const PackedProducts& packed,
+                  std::uint32_t* begins, void* work, std::size_t work_bytes, cudaStream_t stream);
 /// packed.words, and the begin of each bundle.
-void pack_products(const std::uint32_t* offsets, const ProductRef* products, std::int64_t entries,
-                   const std::uint32_t* begins, const PackedProducts& packed, cudaStream_t stream);
+void pack_products(const ListedProducts& listed, std::int64_t entries, const std::uint32_t* begins,
+                   const PackedProducts& packed, cudaStream_t stream);
 /// values = alpha times the sums of the packed products, on so many multiprocessors.
 template <class T>
 void sum_products(const PackedProducts& packed, std::int64_t entries, int units, T alpha, const T* a_values,
                   const T* b_values, T* values, cudaStream_t stream);
+/// The same of products that are not packed, by `lanes` threads an entry: 1, 2, 4, 8, 16 or 32.
+template <class T>
+void sum_entries(const ListedProducts& listed, std::int64_t entries, int lanes, T alpha, const T* a_values,
+                 const T* b_values, T* values, cudaStream_t stream);
 template <class T>
 void fill_ones(T* to, std::int64_t n, cudaStream_t stream);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 
 #include <kernels/cuda_read.cuh>
@@ -17,15 +18,16 @@ namespace rmsp::kernels::spgemm {
 struct ListedBy {
     bool tiles = false;
     bool entries = false;
+    bool plain = false;  ///< of entries, as they are
 };
 
-/// Three ways to the same values: the numeric phase, tiles of products, products listed by entries of C. Which is
-/// fastest depends on how well the rows of B that neighbours touch are cached, which structure does not tell: the first
-/// call times them, and keeps what the fastest one needs.
+/// Four ways to the same values: the numeric phase, tiles of products, products listed by entries of C, and these
+/// packed. Which is fastest depends on how well the rows of B that neighbours touch are cached, which structure does
+/// not tell: the first call times them, and keeps what the fastest one needs.
 template <class T>
 class RepeatedValues {
 public:
-    std::size_t bytes() const { return tiles_.bytes() + listed_.bytes(); }
+    std::size_t bytes() const { return tiles_.bytes() + listed_.bytes() + packed_.bytes(); }
 
     /// The values to job.values. `run(job, work)` queues the numeric phase. `left`: bytes that may be kept. The first
     /// call waits.
@@ -36,35 +38,37 @@ public:
         const auto stream = static_cast<cudaStream_t>(context.stream);
         const auto by_tiles = [&] { sum_tiles(tiles_, job.alpha, job.a_values, job.b_values, job.values, stream); };
         const auto by_entries = [&] {
-            sum_products(listed_.packed(), structure.c_entries, units, job.alpha, job.a_values, job.b_values,
+            sum_entries(listed_, structure.c_entries, lanes_of_entry(structure.products, structure.c_entries),
+                        job.alpha, job.a_values, job.b_values, job.values, stream);
+        };
+        const auto by_packed = [&] {
+            sum_products(packed_.packed(), structure.c_entries, units, job.alpha, job.a_values, job.b_values,
                          job.values, stream);
         };
         const auto anew = [&] { run(job, Work::sum); };
         // What is kept for later calls is worth it from the first repetition on.
         if (!tried_) {
             tried_ = true;
-            if (by.tiles) {
-                tiles_ = make_faster_tiles(structure, left, job.alpha, job.a_values, job.b_values, job.values, context,
-                                           anew);
-            }
+            const bool only_plain = by.entries && by.plain && takes_a_launch(structure.products);
             if (by.entries) {
                 list(job, structure, left, run, context);
             }
-            if (listed_.words.size() > 0) {
-                cuda::StreamTimer timer;
-                by_entries();  // the first call of a kernel takes longer
-                const float time = timer.least_milliseconds(stream, by_entries);
-                if (!tiles_.empty() ? time > timer.least_milliseconds(stream, by_tiles)
-                                    : time > timer.least_milliseconds(stream, anew)) {
-                    listed_ = {};
-                } else {
-                    tiles_ = {};
+            if (!only_plain || listed_.products.size() == 0) {
+                if (by.tiles) {
+                    tiles_ = make_faster_tiles(structure, left - static_cast<std::int64_t>(listed_.bytes()), job.alpha,
+                                               job.a_values, job.b_values, job.values, context, anew);
+                }
+                if (listed_.products.size() > 0) {
+                    choose(structure, by, tiles_.empty() ? ToTime(anew) : ToTime(by_tiles), by_entries, by_packed,
+                           context);
                 }
             }
         }
         if (!tiles_.empty()) {
             by_tiles();
-        } else if (listed_.words.size() > 0) {
+        } else if (packed_.words.size() > 0) {
+            by_packed();
+        } else if (listed_.products.size() > 0) {
             by_entries();
         } else {
             anew();
@@ -72,7 +76,38 @@ public:
     }
 
 private:
-    /// Lists the products of each entry of C, if there is room.
+    using ToTime = std::function<void()>;
+
+    /// Keeps what the fastest of these ways needs. `without`: the list.
+    void choose(const TilesJob& structure, ListedBy by, const ToTime& without, const ToTime& by_entries,
+                const ToTime& by_packed, const Context& context)
+    {
+        cuda::StreamTimer timer;
+        const auto time = [&](const ToTime& way) {
+            way();  // the first call of a kernel takes longer
+            return timer.least_milliseconds(static_cast<cudaStream_t>(context.stream), way);
+        };
+        float least = time(without);
+        bool plain = false;
+        if (by.plain) {
+            const float its = time(by_entries);
+            plain = its < least;
+            least = plain ? its : least;
+        }
+        pack(structure.c_entries, context);
+        if (packed_.words.size() > 0 && time(by_packed) >= least) {
+            packed_ = {};
+        }
+        const bool packed = packed_.words.size() > 0;
+        if (packed || !plain) {
+            listed_ = {};
+        }
+        if (packed || plain) {
+            tiles_ = {};
+        }
+    }
+
+    /// Lists the products of each entry of C, if there is room for that and for packing them.
     template <class Run>
     void list(NumericJob<T> job, const TilesJob& structure, std::int64_t left, const Run& run, const Context& context)
     {
@@ -82,7 +117,7 @@ private:
         }
         const auto stream = static_cast<cudaStream_t>(context.stream);
         const std::int64_t entries = structure.c_entries;
-        const std::size_t work_bytes = std::max(begin_bytes(entries), plan_bytes(entries));
+        const std::size_t work_bytes = begin_bytes(entries);
         const std::int64_t windows = product_windows(entries);
         const std::int64_t bundles = product_bundles(entries);
         // Packed, a product takes 4 bytes, at times 8.
@@ -91,21 +126,15 @@ private:
             bundles * static_cast<std::int64_t>(sizeof(ProductBundle) + sizeof(std::uint32_t)) +
             windows * static_cast<std::int64_t>(sizeof(ProductWindow) + products_window * sizeof(std::uint16_t)) +
             entries * static_cast<std::int64_t>(sizeof(std::uint32_t)) + ones * static_cast<std::int64_t>(sizeof(T)) +
-            static_cast<std::int64_t>(work_bytes);
+            static_cast<std::int64_t>(std::max(work_bytes, plan_bytes(entries)));
         if (bytes > left) {
             return;
         }
-        auto products = try_array<ProductRef>(context, structure.products);
-        auto offsets = try_array<std::uint32_t>(context, entries + 1);
+        ListedProducts found{.offsets = try_array<std::uint32_t>(context, entries + 1),
+                             .products = try_array<ProductRef>(context, structure.products)};
         const auto one = try_array<T>(context, ones);
         const auto work = try_array<std::byte>(context, static_cast<std::int64_t>(work_bytes));
-        ProductList found{.words = {},
-                          .windows = try_array<ProductWindow>(context, windows),
-                          .bundles = try_array<ProductBundle>(context, bundles),
-                          .order = try_array<std::uint16_t>(context, windows * products_window)};
-        const auto begins = try_array<std::uint32_t>(context, bundles + 1);
-        if (products.size() == 0 || offsets.size() == 0 || one.size() == 0 || work.size() != work_bytes ||
-            found.windows.size() == 0 || found.bundles.size() == 0 || found.order.size() == 0 || begins.size() == 0) {
+        if (found.products.size() == 0 || found.offsets.size() == 0 || one.size() == 0 || work.size() != work_bytes) {
             return;
         }
         // The product of matrices of ones counts the products of each entry.
@@ -114,22 +143,42 @@ private:
         job.a_values = one.data();
         job.b_values = one.data();
         run(job, Work::sum);
-        begin_products(job.values, entries, offsets.data(), work.data(), work_bytes, stream);
-        job.offsets = offsets.data();
-        job.products = products.data();
+        begin_products(job.values, entries, found.offsets.data(), work.data(), work_bytes, stream);
+        job.offsets = found.offsets.data();
+        job.products = found.products.data();
         run(job, Work::list);
-        plan_bundles(offsets.data(), products.data(), entries, found.packed(), begins.data(), work.data(), work_bytes,
-                     stream);
+        listed_ = std::move(found);
+    }
+
+    /// The list once more, packed, if there is room.
+    void pack(std::int64_t entries, const Context& context)
+    {
+        const auto stream = static_cast<cudaStream_t>(context.stream);
+        const std::int64_t windows = product_windows(entries);
+        const std::int64_t bundles = product_bundles(entries);
+        const std::size_t work_bytes = plan_bytes(entries);
+        const auto work = try_array<std::byte>(context, static_cast<std::int64_t>(work_bytes));
+        PackedList found{.words = {},
+                         .windows = try_array<ProductWindow>(context, windows),
+                         .bundles = try_array<ProductBundle>(context, bundles),
+                         .order = try_array<std::uint16_t>(context, windows * products_window)};
+        const auto begins = try_array<std::uint32_t>(context, bundles + 1);
+        if (work.size() != work_bytes || found.windows.size() == 0 || found.bundles.size() == 0 ||
+            found.order.size() == 0 || begins.size() == 0) {
+            return;
+        }
+        plan_bundles(listed_, entries, found.packed(), begins.data(), work.data(), work_bytes, stream);
         const std::uint32_t rows = cuda::read(begins.data() + bundles, stream);
         found.words = try_array<std::uint32_t>(context, std::int64_t{rows} * 32);
         if (found.words.size() > 0) {
-            pack_products(offsets.data(), products.data(), entries, begins.data(), found.packed(), stream);
-            listed_ = std::move(found);
+            pack_products(listed_, entries, begins.data(), found.packed(), stream);
+            packed_ = std::move(found);
         }
     }
 
     ProductTiles tiles_;
-    ProductList listed_;
+    ListedProducts listed_;
+    PackedList packed_;
     bool tried_ = false;
 };
 

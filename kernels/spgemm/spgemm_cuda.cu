@@ -167,7 +167,8 @@ public:
         const NumericJob<T> job = numeric_job(alpha, a_values, b_values, const_cast<std::int32_t*>(col_idx), values);
         const ListedBy by{.tiles = accumulator_ == Accumulator::automatic,
                           .entries = worth_listing(counters_.products, counters_.nnz, counters_.most_products,
-                                                   most_in_group(), accumulator_)};
+                                                   most_in_group(), accumulator_),
+                          .plain = entries_are_short(counters_.products, counters_.most_products)};
         repeated_.sum(
             job, {a_, b_, row_ptr_, col_idx, a_nnz_, b_nnz_, counters_.nnz, counters_.products}, by, workspace_left(),
             units_, [&](const NumericJob<T>& one, Work work) { run_numerics(one, work, stream); }, context);

@@ -1,4 +1,5 @@
 #include <kernels/cuda_check.cuh>
+#include <kernels/spgemm/entry_sums.cuh>
 #include <kernels/spgemm/products.cuh>
 
 namespace rmsp::kernels::spgemm {
@@ -196,7 +197,41 @@ __global__ void __launch_bounds__(sum_threads, 4)
     }
 }
 
+/// `Lanes` threads for an entry of C.
+template <int Lanes, class T>
+__global__ void __launch_bounds__(sum_threads)
+    sum_entries_kernel(const std::uint32_t* __restrict__ offsets, const ProductRef* __restrict__ products,
+                       std::int64_t entries, T alpha, const T* __restrict__ a_values, const T* __restrict__ b_values,
+                       T* __restrict__ values)
+{
+    const std::int64_t i = std::int64_t{blockIdx.x} * (sum_threads / Lanes) + threadIdx.x / Lanes;
+    const std::uint32_t begin = i < entries ? __ldg(offsets + i) : 0;
+    const std::uint32_t end = i < entries ? __ldg(offsets + i + 1) : 0;
+    const T sum = sum_of_entry<T, Lanes>(begin, end, [&](std::uint32_t at) {
+        const int2 of = __ldg(reinterpret_cast<const int2*>(products) + at);
+        return __ldg(a_values + of.x) * __ldg(b_values + of.y);
+    });
+    if (i < entries && threadIdx.x % Lanes == 0) {
+        values[i] = alpha * sum;
+    }
+}
+
 }  // namespace
+
+template <class T>
+void sum_entries(const ListedProducts& listed, std::int64_t entries, int lanes, T alpha, const T* a_values,
+                 const T* b_values, T* values, cudaStream_t stream)
+{
+    const auto kernel = lanes <= 1    ? sum_entries_kernel<1, T>
+                        : lanes <= 2  ? sum_entries_kernel<2, T>
+                        : lanes <= 4  ? sum_entries_kernel<4, T>
+                        : lanes <= 8  ? sum_entries_kernel<8, T>
+                        : lanes <= 16 ? sum_entries_kernel<16, T>
+                                      : sum_entries_kernel<32, T>;
+    kernel<<<blocks_for(entries * lanes, sum_threads), sum_threads, 0, stream>>>(
+        listed.offsets.data(), listed.products.data(), entries, alpha, a_values, b_values, values);
+    RMSP_CUDA_CHECK_LAUNCH("sum_entries_kernel");
+}
 
 template <class T>
 void sum_products(const PackedProducts& packed, std::int64_t entries, int units, T alpha, const T* a_values,
@@ -210,8 +245,9 @@ void sum_products(const PackedProducts& packed, std::int64_t entries, int units,
     RMSP_CUDA_CHECK_LAUNCH("sum_products_kernel");
 }
 
-#define RMSP_INSTANTIATE(T) \
-    template void sum_products(const PackedProducts&, std::int64_t, int, T, const T*, const T*, T*, cudaStream_t);
+#define RMSP_INSTANTIATE(T)                                                                                        \
+    template void sum_products(const PackedProducts&, std::int64_t, int, T, const T*, const T*, T*, cudaStream_t); \
+    template void sum_entries(const ListedProducts&, std::int64_t, int, T, const T*, const T*, T*, cudaStream_t);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels::spgemm

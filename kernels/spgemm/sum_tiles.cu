@@ -1,6 +1,7 @@
 #include <cuda_pipeline_primitives.h>
 
 #include <kernels/cuda_check.cuh>
+#include <kernels/spgemm/entry_sums.cuh>
 #include <kernels/spgemm/product_tiles.cuh>
 
 namespace rmsp::kernels::spgemm {
@@ -114,44 +115,19 @@ __global__ void __launch_bounds__(Threads)
     wait_for_previous();
 }
 
-/// `Lanes` threads add up what parts have of an entry of C, a warp where that is much; always in the same order. The
-/// sums are still being written when the kernel begins, so that they are not declared to be read alone.
+/// Entries of parts. The sums are still being written when the kernel begins, so that they are not declared to be read
+/// alone.
 template <int Lanes, class T>
 __global__ void __launch_bounds__(add_threads)
     add_parts_kernel(const std::uint32_t* __restrict__ entries, const std::uint32_t* __restrict__ begins,
                      std::int64_t count, const T* sums, T alpha, T* __restrict__ values)
 {
     wait_for_previous_here();
-    constexpr std::uint32_t most_of_lanes = 16 * Lanes;
     const std::int64_t i = std::int64_t{blockIdx.x} * (add_threads / Lanes) + threadIdx.x / Lanes;
-    const auto lane = threadIdx.x % 32;
     const std::uint32_t begin = i < count ? __ldg(begins + i) : 0;
     const std::uint32_t end = i < count ? __ldg(begins + i + 1) : 0;
-    const bool much = end - begin > most_of_lanes;
-    T sum{0};
-    for (std::uint32_t at = begin + lane % Lanes; at < end && !much; at += Lanes) {
-        sum += sums[at];
-    }
-#pragma unroll
-    for (int d = Lanes / 2; d > 0; d /= 2) {
-        sum += __shfl_xor_sync(whole_warp, sum, d);
-    }
-    for (unsigned left = __ballot_sync(whole_warp, much && lane % Lanes == 0); left != 0; left &= left - 1) {
-        const int whose = __ffs(static_cast<int>(left)) - 1;
-        const std::uint32_t its_begin = __shfl_sync(whole_warp, begin, whose);
-        const std::uint32_t its_end = __shfl_sync(whole_warp, end, whose);
-        T its{0};
-#pragma unroll 4
-        for (std::uint32_t at = its_begin + lane; at < its_end; at += 32) {
-            its += sums[at];
-        }
-#pragma unroll
-        for (int d = 16; d > 0; d /= 2) {
-            its += __shfl_xor_sync(whole_warp, its, d);
-        }
-        sum = static_cast<int>(lane) == whose ? its : sum;
-    }
-    if (i < count && lane % Lanes == 0) {
+    const T sum = sum_of_entry<T, Lanes>(begin, end, [&](std::uint32_t at) { return sums[at]; });
+    if (i < count && threadIdx.x % Lanes == 0) {
         values[__ldg(entries + i)] = alpha * sum;
     }
 }

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <kernels/spgemm/numeric_policy.hpp>
 #include <kernels/spgemm/small_policy.hpp>
 
 namespace rmsp::kernels::spgemm {
@@ -61,6 +62,35 @@ TEST(SmallProducts, AreNoneWhereNoneAreAskedFor)
     EXPECT_EQ(threads_of_small(rows_of(1, 1), 0), 0);
     EXPECT_EQ(threads_of_small(rows_of(10, 10), 100), 8);
     EXPECT_EQ(threads_of_small(rows_of(11, 10), 100), 0);
+}
+
+TEST(ListedProducts, FewAreListedHoweverManyAnEntryHas)
+{
+    EXPECT_TRUE(worth_listing(4'000'000, 400'000, 500, 1, Accumulator::automatic));
+    EXPECT_FALSE(worth_listing(5'000'000, 500'000, 500, 1, Accumulator::automatic));
+    EXPECT_TRUE(takes_a_launch(1'000'000));
+    EXPECT_FALSE(takes_a_launch(1'000'001));
+}
+
+TEST(ListedProducts, EntriesAreShortWhereNoWarpKeepsTheOthersWaiting)
+{
+    EXPECT_TRUE(entries_are_short(10'000, 4'096));
+    EXPECT_FALSE(entries_are_short(10'000, 4'097));
+    EXPECT_TRUE(entries_are_short(10'000'000, 50'000));
+    EXPECT_FALSE(entries_are_short(10'000'000, 50'001));
+}
+
+TEST(ListedProducts, EntriesHaveThreadsForTheirProducts)
+{
+    constexpr std::int64_t many = 1'000'000;
+    EXPECT_EQ(lanes_of_entry(3 * many, many), 1);
+    EXPECT_EQ(lanes_of_entry(4 * many, many), 2);
+    EXPECT_EQ(lanes_of_entry(8 * many, many), 4);
+    EXPECT_EQ(lanes_of_entry(1000 * many, many), 32);
+    // More where threads would have nothing to do.
+    EXPECT_EQ(lanes_of_entry(3'000, 1'000), 2);
+    EXPECT_EQ(lanes_of_entry(8'000, 1'000), 8);
+    EXPECT_EQ(lanes_of_entry(0, 1), 1);
 }
 
 }  // namespace

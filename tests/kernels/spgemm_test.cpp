@@ -400,15 +400,17 @@ TEST_P(SpgemmKernels, RepeatedValuesKeepTheirBits)
             rows[row] = 3000;
         }
         const HostCsr<T> a = matrix<T>(4000, rows, 1);
-        const HostCsr<T> b = matrix<T>(50, std::vector<std::int64_t>(4000, 2), 2);
         const DeviceCsr<T> da(*device_, a, Offsets::i32);
-        const DeviceCsr<T> db(*device_, b, Offsets::i64);
-        for (const SpgemmOptions& options : small_and_large()) {
-            const auto op = kernel.prepare(da.shard, db.shard, options, device_->context());
-            const HostCsr<T> c = fill_product(*device_, *op, da, db, T{1});
-            const std::vector<T> once = renew(*device_, *op, da, db, T{3}, c);
-            for (int round = 0; round < 5; ++round) {
-                EXPECT_TRUE(same_bits(once, renew(*device_, *op, da, db, T{3}, c)));
+        for (const std::int64_t length : {2, 40}) {  // 70,000 products and 1.4 million
+            const HostCsr<T> b = matrix<T>(50, std::vector<std::int64_t>(4000, length), 2);
+            const DeviceCsr<T> db(*device_, b, Offsets::i64);
+            for (const SpgemmOptions& options : small_and_large()) {
+                const auto op = kernel.prepare(da.shard, db.shard, options, device_->context());
+                const HostCsr<T> c = fill_product(*device_, *op, da, db, T{1});
+                const std::vector<T> once = renew(*device_, *op, da, db, T{3}, c);
+                for (int round = 0; round < 5; ++round) {
+                    EXPECT_TRUE(same_bits(once, renew(*device_, *op, da, db, T{3}, c)));
+                }
             }
         }
     });
