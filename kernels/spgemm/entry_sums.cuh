@@ -14,13 +14,13 @@ __device__ __forceinline__ T sum_of_entry(std::uint32_t begin, std::uint32_t end
     constexpr std::uint32_t at_once = 4;  // terms that a thread reads before it adds up the first
     const auto lane = threadIdx.x % 32;
     const bool much = end - begin > most_of_lanes;
-    const auto add = [&](std::uint32_t from, std::uint32_t to, std::uint32_t step) {
+    const auto add = [&](std::uint32_t from, std::uint32_t terms, std::uint32_t first, std::uint32_t step) {
         T sum{0};
-        for (std::uint32_t at = from; at < to; at += at_once * step) {
+        for (std::uint32_t i = first; i < terms; i += at_once * step) {
             T read[at_once];
 #pragma unroll
             for (std::uint32_t u = 0; u < at_once; ++u) {
-                read[u] = at + u * step < to ? term(at + u * step) : T{0};
+                read[u] = i + u * step < terms ? term(from + i + u * step) : T{0};
             }
 #pragma unroll
             for (std::uint32_t u = 0; u < at_once; ++u) {
@@ -29,7 +29,7 @@ __device__ __forceinline__ T sum_of_entry(std::uint32_t begin, std::uint32_t end
         }
         return sum;
     };
-    T sum = add(begin + lane % Lanes, much ? begin : end, Lanes);
+    T sum = add(begin, much ? 0 : end - begin, lane % Lanes, Lanes);
 #pragma unroll
     for (int d = Lanes / 2; d > 0; d /= 2) {
         sum += __shfl_xor_sync(whole_warp, sum, d);
@@ -38,7 +38,7 @@ __device__ __forceinline__ T sum_of_entry(std::uint32_t begin, std::uint32_t end
         const int whose = __ffs(static_cast<int>(left)) - 1;
         const std::uint32_t its_begin = __shfl_sync(whole_warp, begin, whose);
         const std::uint32_t its_end = __shfl_sync(whole_warp, end, whose);
-        T its = add(its_begin + lane, its_end, 32);
+        T its = add(its_begin, its_end - its_begin, lane, 32);
 #pragma unroll
         for (int d = 16; d > 0; d /= 2) {
             its += __shfl_xor_sync(whole_warp, its, d);

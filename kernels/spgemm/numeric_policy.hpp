@@ -171,7 +171,8 @@ constexpr NumericClass numeric_class(const RowBounds& row, std::int64_t a_entrie
 }
 
 /// Whether products are listed by entries of C for repeated values: 8 bytes each, read in less time than they take to
-/// be added up again, unless rows of twins or many products an entry make that cheap. Few take no time but the launch.
+/// be added up again, unless rows of twins or many products an entry make that cheap. A few million are tried however
+/// many an entry has (fitted to both halves of the corpus).
 constexpr bool worth_listing(std::int64_t products, std::int64_t entries, std::int64_t most_products_of_a_row,
                              int most_in_group, Accumulator accumulator)
 {
@@ -182,8 +183,9 @@ constexpr bool worth_listing(std::int64_t products, std::int64_t entries, std::i
            (products <= 8 * entries || products <= few) && products < counted_in_32_bits &&
            most_products_of_a_row < counted_in_float;
 }
-/// Whether an entry of C may be added up by a few threads: a warp takes a long one, of at most the products of a row,
-/// and adds up less than a hundredth of what the GPU does meanwhile.
+/// Whether a list of entries may be added up by a few threads each. A warp takes an entry that is long, at most the
+/// products of its row, and adds up about a thousandth of what the GPU does: it is to be done in a few times what the
+/// others take.
 constexpr bool entries_are_short(std::int64_t products, std::int64_t most_products_of_a_row)
 {
     constexpr std::int64_t at_once = 4096;
@@ -191,8 +193,8 @@ constexpr bool entries_are_short(std::int64_t products, std::int64_t most_produc
 }
 /// Whether so few products take no time but the launch, so that no other list of them is faster.
 constexpr bool takes_a_launch(std::int64_t products) { return products <= 1'000'000; }
-/// Threads that add up an entry of the list: a few products each, fewer where more threads than that have nothing to
-/// do.
+/// Threads that add up an entry of the list: one for about four products, for two as long as all together are too few
+/// to keep the GPU busy (fitted to both halves of the corpus).
 constexpr int lanes_of_entry(std::int64_t products, std::int64_t entries)
 {
     constexpr std::int64_t at_once = 1 << 17;

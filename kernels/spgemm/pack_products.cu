@@ -3,6 +3,8 @@
 #include <cub/block/block_radix_sort.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_primitives.cuh>
+#include <kernels/cuda_read.cuh>
+#include <kernels/spgemm/arrays.hpp>
 #include <kernels/spgemm/products.cuh>
 #include <kernels/spgemm/sort.cuh>
 
@@ -291,13 +293,6 @@ std::size_t bytes_of_numbers(std::int64_t windows)
 }  // namespace
 
 std::size_t begin_bytes(std::int64_t entries) { return cuda::exclusive_sum_bytes<std::uint32_t>(entries + 1); }
-std::size_t plan_bytes(std::int64_t entries)
-{
-    const std::int64_t windows = product_windows(entries);
-    return std::max(cuda::exclusive_sum_bytes<std::uint32_t>(product_bundles(entries) + 1),
-                    bytes_of_numbers(windows) + cuda::sort_pairs_descending_bytes(windows, weight_bits));
-}
-
 template <class T>
 void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offsets, void* work, std::size_t work_bytes,
                     cudaStream_t stream)
@@ -307,36 +302,59 @@ void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offset
     cuda::exclusive_sum(offsets, entries + 1, work, work_bytes, stream);
 }
 
-void plan_bundles(const ListedProducts& listed, std::int64_t entries, const PackedProducts& packed,
-                  std::uint32_t* begins, void* work, std::size_t work_bytes, cudaStream_t stream)
+PackedList pack_products(const ListedProducts& listed, std::int64_t entries, std::int64_t most_bytes,
+                         const Context& context)
 {
-    const std::uint32_t* const offsets = listed.offsets.data();
+    const auto stream = static_cast<cudaStream_t>(context.stream);
     const std::int64_t windows = product_windows(entries);
     const std::int64_t bundles = product_bundles(entries);
-    auto* const weights = static_cast<std::uint32_t*>(work);
+    const std::size_t before = bytes_of_numbers(windows);
+    const std::size_t work_bytes = std::max(cuda::exclusive_sum_bytes<std::uint32_t>(bundles + 1),
+                                            before + cuda::sort_pairs_descending_bytes(windows, weight_bits));
+    const std::int64_t made_with =
+        bundles * static_cast<std::int64_t>(sizeof(ProductBundle) + sizeof(std::uint32_t)) +
+        windows * static_cast<std::int64_t>(sizeof(ProductWindow) + products_window * sizeof(std::uint16_t)) +
+        static_cast<std::int64_t>(work_bytes);
+    if (made_with > most_bytes) {
+        return {};
+    }
+    const auto work = try_array<std::byte>(context, static_cast<std::int64_t>(work_bytes));
+    const auto begins = try_array<std::uint32_t>(context, bundles + 1);  // rows of each bundle, and of all
+    PackedList found{.words = {},
+                     .windows = try_array<ProductWindow>(context, windows),
+                     .bundles = try_array<ProductBundle>(context, bundles),
+                     .order = try_array<std::uint16_t>(context, windows * products_window)};
+    if (work.size() != work_bytes || begins.size() == 0 || found.windows.size() == 0 || found.bundles.size() == 0 ||
+        found.order.size() == 0) {
+        return {};
+    }
+    const std::uint32_t* const offsets = listed.offsets.data();
+    const ProductRef* const products = listed.products.data();
+    auto* const weights = reinterpret_cast<std::uint32_t*>(work.data());
     std::uint32_t* const numbers = weights + windows;
     std::uint32_t* const weights_in_order = numbers + windows;
     std::uint32_t* const numbers_in_order = weights_in_order + windows;
-    const std::size_t before = bytes_of_numbers(windows);
     weigh_windows_kernel<<<static_cast<unsigned>(windows), pack_threads, 0, stream>>>(offsets, entries, weights,
                                                                                       numbers);
     RMSP_CUDA_CHECK_LAUNCH("weigh_windows_kernel");
     cuda::sort_pairs_descending(weights, weights_in_order, numbers, numbers_in_order, windows, weight_bits,
-                                static_cast<std::byte*>(work) + before, work_bytes - before, stream);
-    RMSP_CUDA_CHECK(cudaMemsetAsync(begins + bundles, 0, sizeof(std::uint32_t), stream));
+                                work.data() + before, work_bytes - before, stream);
+    RMSP_CUDA_CHECK(cudaMemsetAsync(begins.data() + bundles, 0, sizeof(std::uint32_t), stream));
     plan_bundles_kernel<<<static_cast<unsigned>(windows), pack_threads, 0, stream>>>(
-        offsets, listed.products.data(), entries, numbers_in_order, packed, begins);
+        offsets, products, entries, numbers_in_order, found.packed(), begins.data());
     RMSP_CUDA_CHECK_LAUNCH("plan_bundles_kernel");
-    cuda::exclusive_sum(begins, bundles + 1, work, work_bytes, stream);
-}
-
-void pack_products(const ListedProducts& listed, std::int64_t entries, const std::uint32_t* begins,
-                   const PackedProducts& packed, cudaStream_t stream)
-{
-    const std::int64_t bundles = product_bundles(entries);
-    pack_kernel<<<blocks_for(bundles * 32), pack_threads, 0, stream>>>(listed.offsets.data(), listed.products.data(),
-                                                                       entries, begins, bundles, packed);
-    RMSP_CUDA_CHECK_LAUNCH("pack_kernel");
+    cuda::exclusive_sum(begins.data(), bundles + 1, work.data(), work_bytes, stream);
+    const std::int64_t words = std::int64_t{cuda::read(begins.data() + bundles, stream)} * 32;
+    if (words * static_cast<std::int64_t>(sizeof(std::uint32_t)) > most_bytes - made_with) {
+        return {};
+    }
+    found.words = try_array<std::uint32_t>(context, words);
+    if (found.words.size() > 0) {
+        pack_kernel<<<blocks_for(bundles * 32), pack_threads, 0, stream>>>(offsets, products, entries, begins.data(),
+                                                                           bundles, found.packed());
+        RMSP_CUDA_CHECK_LAUNCH("pack_kernel");
+    }
+    return found;
 }
 
 template <class T>

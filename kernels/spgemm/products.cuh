@@ -5,9 +5,8 @@
 /// The list of products of C's entries, from which repeated values are computed.
 namespace rmsp::kernels::spgemm {
 
-/// Bytes of work space that begin_products() needs, and plan_bundles().
+/// Bytes of work space that begin_products() needs.
 std::size_t begin_bytes(std::int64_t entries);
-std::size_t plan_bytes(std::int64_t entries);
 /// Turns how many products each of C's entries has into where they begin; offsets has one more than entries, work
 /// begin_bytes(entries).
 template <class T>
@@ -58,7 +57,7 @@ struct alignas(16) ProductBundle {
 /// The list of products, to be read fast.
 struct PackedProducts {
     ProductWindow* windows;  ///< product_windows() of them
-    ProductBundle* bundles;  ///< product_bundles() of them
+    ProductBundle* bundles;  ///< bundles_a_window a window
     std::uint16_t* order;  ///< products_window a window: places of the entries there, of the four of a lane of a bundle
                            ///< side by side
     std::uint32_t* words;
@@ -78,14 +77,10 @@ struct PackedList {
 };
 
 std::int64_t product_windows(std::int64_t entries);
-std::int64_t product_bundles(std::int64_t entries);
-/// packed.windows, packed.bundles but their begin, packed.order; begins: of the rows of each bundle, and of all, in
-/// product_bundles() + 1 numbers; `work` has plan_bytes(entries).
-void plan_bundles(const ListedProducts& listed, std::int64_t entries, const PackedProducts& packed,
-                  std::uint32_t* begins, void* work, std::size_t work_bytes, cudaStream_t stream);
-/// packed.words, and the begin of each bundle.
-void pack_products(const ListedProducts& listed, std::int64_t entries, const std::uint32_t* begins,
-                   const PackedProducts& packed, cudaStream_t stream);
+/// The list once more, packed. Waits. \return without words if that, or what it is made with, takes more bytes than
+/// `most_bytes`, or if the device has no room
+PackedList pack_products(const ListedProducts& listed, std::int64_t entries, std::int64_t most_bytes,
+                         const Context& context);
 /// values = alpha times the sums of the packed products, on so many multiprocessors.
 template <class T>
 void sum_products(const PackedProducts& packed, std::int64_t entries, int units, T alpha, const T* a_values,

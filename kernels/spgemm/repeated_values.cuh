@@ -5,7 +5,6 @@
 #include <functional>
 #include <limits>
 
-#include <kernels/cuda_read.cuh>
 #include <kernels/cuda_timer.cuh>
 #include <kernels/spgemm/arrays.hpp>
 #include <kernels/spgemm/product_tiles.cuh>
@@ -17,20 +16,20 @@ namespace rmsp::kernels::spgemm {
 /// Which lists of products are worth a try.
 struct ListedBy {
     bool tiles = false;
-    bool entries = false;
-    bool plain = false;  ///< of entries, as they are
+    bool entries = false;  ///< of C
+    bool plain = false;    ///< entries of the list may be added up unpacked: none is long enough to hold up the others
 };
 
 /// Four ways to the same values: the numeric phase, tiles of products, products listed by entries of C, and these
 /// packed. Which is fastest depends on how well the rows of B that neighbours touch are cached, which structure does
-/// not tell: the first call times them, and keeps what the fastest one needs.
+/// not tell: the first call times them, and keeps what the fastest one needs. Each way has the same bits every time.
 template <class T>
 class RepeatedValues {
 public:
     std::size_t bytes() const { return tiles_.bytes() + listed_.bytes() + packed_.bytes(); }
 
     /// The values to job.values. `run(job, work)` queues the numeric phase. `left`: bytes that may be kept. The first
-    /// call waits.
+    /// call may wait.
     template <class Run>
     void sum(const NumericJob<T>& job, const TilesJob& structure, ListedBy by, std::int64_t left, int units,
              const Run& run, const Context& context)
@@ -50,17 +49,20 @@ public:
         if (!tried_) {
             tried_ = true;
             const bool only_plain = by.entries && by.plain && takes_a_launch(structure.products);
-            if (by.entries) {
+            if (only_plain) {
                 list(job, structure, left, run, context);
             }
-            if (!only_plain || listed_.products.size() == 0) {
+            if (listed_.products.size() == 0) {
                 if (by.tiles) {
-                    tiles_ = make_faster_tiles(structure, left - static_cast<std::int64_t>(listed_.bytes()), job.alpha,
-                                               job.a_values, job.b_values, job.values, context, anew);
+                    tiles_ = make_faster_tiles(structure, left, job.alpha, job.a_values, job.b_values, job.values,
+                                               context, anew);
+                }
+                if (by.entries && !only_plain) {
+                    list(job, structure, left - static_cast<std::int64_t>(tiles_.bytes()), run, context);
                 }
                 if (listed_.products.size() > 0) {
-                    choose(structure, by, tiles_.empty() ? ToTime(anew) : ToTime(by_tiles), by_entries, by_packed,
-                           context);
+                    choose(structure.c_entries, by.plain, left, tiles_.empty() ? ToTime(anew) : ToTime(by_tiles),
+                           by_entries, by_packed, context);
                 }
             }
         }
@@ -78,9 +80,9 @@ public:
 private:
     using ToTime = std::function<void()>;
 
-    /// Keeps what the fastest of these ways needs. `without`: the list.
-    void choose(const TilesJob& structure, ListedBy by, const ToTime& without, const ToTime& by_entries,
-                const ToTime& by_packed, const Context& context)
+    /// Keeps what the fastest of these ways needs. `without`: the fastest that needs no list of entries.
+    void choose(std::int64_t entries, bool may_be_plain, std::int64_t left, const ToTime& without,
+                const ToTime& by_entries, const ToTime& by_packed, const Context& context)
     {
         cuda::StreamTimer timer;
         const auto time = [&](const ToTime& way) {
@@ -89,13 +91,13 @@ private:
         };
         float least = time(without);
         bool plain = false;
-        if (by.plain) {
+        if (may_be_plain) {
             const float its = time(by_entries);
             plain = its < least;
             least = plain ? its : least;
         }
-        pack(structure.c_entries, context);
-        if (packed_.words.size() > 0 && time(by_packed) >= least) {
+        packed_ = pack_products(listed_, entries, left - static_cast<std::int64_t>(bytes()), context);
+        if (packed_.words.size() == 0 || time(by_packed) >= least) {
             packed_ = {};
         }
         const bool packed = packed_.words.size() > 0;
@@ -107,7 +109,7 @@ private:
         }
     }
 
-    /// Lists the products of each entry of C, if there is room for that and for packing them.
+    /// Lists the products of each entry of C, if there is room.
     template <class Run>
     void list(NumericJob<T> job, const TilesJob& structure, std::int64_t left, const Run& run, const Context& context)
     {
@@ -118,15 +120,9 @@ private:
         const auto stream = static_cast<cudaStream_t>(context.stream);
         const std::int64_t entries = structure.c_entries;
         const std::size_t work_bytes = begin_bytes(entries);
-        const std::int64_t windows = product_windows(entries);
-        const std::int64_t bundles = product_bundles(entries);
-        // Packed, a product takes 4 bytes, at times 8.
-        const std::int64_t bytes =
-            structure.products * static_cast<std::int64_t>(2 * sizeof(ProductRef)) +
-            bundles * static_cast<std::int64_t>(sizeof(ProductBundle) + sizeof(std::uint32_t)) +
-            windows * static_cast<std::int64_t>(sizeof(ProductWindow) + products_window * sizeof(std::uint16_t)) +
-            entries * static_cast<std::int64_t>(sizeof(std::uint32_t)) + ones * static_cast<std::int64_t>(sizeof(T)) +
-            static_cast<std::int64_t>(std::max(work_bytes, plan_bytes(entries)));
+        const std::int64_t bytes = structure.products * static_cast<std::int64_t>(sizeof(ProductRef)) +
+                                   (entries + 1) * static_cast<std::int64_t>(sizeof(std::uint32_t)) +
+                                   ones * static_cast<std::int64_t>(sizeof(T)) + static_cast<std::int64_t>(work_bytes);
         if (bytes > left) {
             return;
         }
@@ -148,32 +144,6 @@ private:
         job.products = found.products.data();
         run(job, Work::list);
         listed_ = std::move(found);
-    }
-
-    /// The list once more, packed, if there is room.
-    void pack(std::int64_t entries, const Context& context)
-    {
-        const auto stream = static_cast<cudaStream_t>(context.stream);
-        const std::int64_t windows = product_windows(entries);
-        const std::int64_t bundles = product_bundles(entries);
-        const std::size_t work_bytes = plan_bytes(entries);
-        const auto work = try_array<std::byte>(context, static_cast<std::int64_t>(work_bytes));
-        PackedList found{.words = {},
-                         .windows = try_array<ProductWindow>(context, windows),
-                         .bundles = try_array<ProductBundle>(context, bundles),
-                         .order = try_array<std::uint16_t>(context, windows * products_window)};
-        const auto begins = try_array<std::uint32_t>(context, bundles + 1);
-        if (work.size() != work_bytes || found.windows.size() == 0 || found.bundles.size() == 0 ||
-            found.order.size() == 0 || begins.size() == 0) {
-            return;
-        }
-        plan_bundles(listed_, entries, found.packed(), begins.data(), work.data(), work_bytes, stream);
-        const std::uint32_t rows = cuda::read(begins.data() + bundles, stream);
-        found.words = try_array<std::uint32_t>(context, std::int64_t{rows} * 32);
-        if (found.words.size() > 0) {
-            pack_products(listed_, entries, begins.data(), found.packed(), stream);
-            packed_ = std::move(found);
-        }
     }
 
     ProductTiles tiles_;

@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(Threads)
     wait_for_previous();
 }
 
-/// Entries of parts. The sums are still being written when the kernel begins, so that they are not declared to be read
+/// `Lanes` threads add up what parts have of an entry of C. The sums are still being written when the kernel begins, so that they are not declared to be read
 /// alone.
 template <int Lanes, class T>
 __global__ void __launch_bounds__(add_threads)

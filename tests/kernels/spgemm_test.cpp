@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -395,21 +396,21 @@ TEST_P(SpgemmKernels, RepeatedValuesKeepTheirBits)
         if (vendor()) {
             GTEST_SKIP() << "does not say so";
         }
-        std::vector<std::int64_t> rows(5000, 1);
-        for (std::size_t row = 100; row < 110; ++row) {
-            rows[row] = 3000;
-        }
-        const HostCsr<T> a = matrix<T>(4000, rows, 1);
-        const DeviceCsr<T> da(*device_, a, Offsets::i32);
-        for (const std::int64_t length : {2, 40}) {  // 70,000 products and 1.4 million
+        // Long rows, and a million products without.
+        for (const auto& [count, longest, length] : {std::array{5000, 3000, 2}, std::array{26'000, 100, 40}}) {
+            std::vector<std::int64_t> rows(static_cast<std::size_t>(count), 1);
+            std::fill(rows.begin() + 100, rows.begin() + 110, longest);
+            const HostCsr<T> a = matrix<T>(4000, rows, 1);
             const HostCsr<T> b = matrix<T>(50, std::vector<std::int64_t>(4000, length), 2);
+            const DeviceCsr<T> da(*device_, a, Offsets::i32);
             const DeviceCsr<T> db(*device_, b, Offsets::i64);
             for (const SpgemmOptions& options : small_and_large()) {
                 const auto op = kernel.prepare(da.shard, db.shard, options, device_->context());
-                const HostCsr<T> c = fill_product(*device_, *op, da, db, T{1});
-                const std::vector<T> once = renew(*device_, *op, da, db, T{3}, c);
+                HostCsr<T> c = fill_product(*device_, *op, da, db, T{1});
+                c.values = renew(*device_, *op, da, db, T{3}, c);
+                expect_product(c, a, b, T{3});
                 for (int round = 0; round < 5; ++round) {
-                    EXPECT_TRUE(same_bits(once, renew(*device_, *op, da, db, T{3}, c)));
+                    EXPECT_TRUE(same_bits(c.values, renew(*device_, *op, da, db, T{3}, c)));
                 }
             }
         }

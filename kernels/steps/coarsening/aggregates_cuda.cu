@@ -64,8 +64,8 @@ bool symmetrise_parts(const Parts<Most>& all, const AggregateParts& parts, const
     return total(parts, fetch(bad.data(), context)) == 0;
 }
 
-/// What is known of a row before roots are chosen: its neighbours in their slots. Each of its threads loads `AtOnce`
-/// entries before it looks at the first.
+/// What is known of a row before roots are chosen: its neighbours, in their slots, the first of them, and how many it
+/// waits for. Each of its threads loads AtOnce entries before it looks at the first.
 template <int AtOnce, int Most>
 struct BeginRow {
     Parts<Most> all;

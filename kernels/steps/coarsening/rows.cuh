@@ -108,8 +108,8 @@ void for_each_row(std::int64_t rows, std::int64_t nnz, const Context& context, c
     }
 }
 
-/// use(load(k)) for k = begin + lane, begin + lane + lanes, ... before end, in this order. So many are loaded before
-/// the first is used, so that they do not wait for each other.
+/// use(load(k)) for k = begin + lane, begin + lane + lanes, ... before end, in this order. AtOnce of them are loaded
+/// before the first is used, so that they do not wait for each other.
 template <int AtOnce, class Load, class Use>
 __device__ __forceinline__ void for_each_entry(std::int64_t begin, std::int64_t end, int lane, int lanes,
                                                const Load& load, const Use& use)

@@ -20,8 +20,9 @@ struct Filtered {
     const double* inverse;   ///< of the diagonal; 0 where there is none
 };
 
+/// An entry of A, and whether it is strong.
 template <class T>
-struct Entry {
+struct MarkedEntry {
     T value;
     std::int32_t column;
     std::uint8_t strong;
@@ -67,9 +68,9 @@ void filtered_inverse(const AggregatedRows<T>& rows, double* inverse, const Cont
                      for_each_entry<4>(
                          row_ptr[row], row_ptr[row + 1], lane, lanes,
                          [&](std::int64_t k) {
-                             return Entry<T>{values[k], columns[k], strong[k]};
+                             return MarkedEntry<T>{values[k], columns[k], strong[k]};
                          },
-                         [&](const Entry<T>& entry) {
+                         [&](const MarkedEntry<T>& entry) {
                              const auto value = static_cast<double>(entry.value);
                              if (entry.column == first_row + row) {
                                  own += value;
@@ -266,7 +267,7 @@ struct SmoothRow {
 
     /// An entry of A_F, and what P has in that row before it is smoothed.
     struct Term {
-        Entry<T> entry;
+        MarkedEntry<T> entry;
         std::int32_t number;
         double value;
     };
