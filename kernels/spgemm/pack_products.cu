@@ -293,6 +293,7 @@ std::size_t bytes_of_numbers(std::int64_t windows)
 }  // namespace
 
 std::size_t begin_bytes(std::int64_t entries) { return cuda::exclusive_sum_bytes<std::uint32_t>(entries + 1); }
+
 template <class T>
 void begin_products(const T* counts, std::int64_t entries, std::uint32_t* offsets, void* work, std::size_t work_bytes,
                     cudaStream_t stream)

@@ -115,8 +115,8 @@ __global__ void __launch_bounds__(Threads)
     wait_for_previous();
 }
 
-/// `Lanes` threads add up what parts have of an entry of C. The sums are still being written when the kernel begins, so that they are not declared to be read
-/// alone.
+/// `Lanes` threads add up what parts have of an entry of C. The sums are still being written when the kernel begins, so
+/// that they are not declared to be read alone.
 template <int Lanes, class T>
 __global__ void __launch_bounds__(add_threads)
     add_parts_kernel(const std::uint32_t* __restrict__ entries, const std::uint32_t* __restrict__ begins,
