@@ -191,8 +191,8 @@ constexpr bool entries_are_short(std::int64_t products, std::int64_t most_produc
     constexpr std::int64_t at_once = 4096;
     return most_products_of_a_row <= std::max(at_once, products / 200);
 }
-/// Whether so few products take no time but the launch, so that no other list of them is faster.
-constexpr bool takes_a_launch(std::int64_t products) { return products <= 1'000'000; }
+/// Whether so few products take no time but the launch, so that no other way to their sums is faster.
+constexpr bool is_launch_bound(std::int64_t products) { return products <= 1'000'000; }
 /// Threads that add up an entry of the list: one for about four products, for two as long as all together are too few
 /// to keep the GPU busy (fitted to both halves of the corpus).
 constexpr int lanes_of_entry(std::int64_t products, std::int64_t entries)

@@ -48,7 +48,7 @@ public:
         // What is kept for later calls is worth it from the first repetition on.
         if (!tried_) {
             tried_ = true;
-            const bool only_plain = by.entries && by.plain && takes_a_launch(structure.products);
+            const bool only_plain = by.entries && by.plain && is_launch_bound(structure.products);
             if (only_plain) {
                 list(job, structure, left, run, context);
             }

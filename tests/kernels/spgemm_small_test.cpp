@@ -68,8 +68,8 @@ TEST(ListedProducts, FewAreListedHoweverManyAnEntryHas)
 {
     EXPECT_TRUE(worth_listing(4'000'000, 400'000, 500, 1, Accumulator::automatic));
     EXPECT_FALSE(worth_listing(5'000'000, 500'000, 500, 1, Accumulator::automatic));
-    EXPECT_TRUE(takes_a_launch(1'000'000));
-    EXPECT_FALSE(takes_a_launch(1'000'001));
+    EXPECT_TRUE(is_launch_bound(1'000'000));
+    EXPECT_FALSE(is_launch_bound(1'000'001));
 }
 
 TEST(ListedProducts, EntriesAreShortWhereNoWarpKeepsTheOthersWaiting)

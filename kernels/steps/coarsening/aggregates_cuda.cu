@@ -128,9 +128,9 @@ bool choose_roots(const Parts<Most>& all, const AggregateParts& parts, const Con
 {
     const AggregatePart& own = parts.part[parts.own];
     RMSP_CUDA_CHECK(cudaMemsetAsync(own.words, 0, sizeof(RootWords), stream_of(context)));
-    if (own.nnz <= 12 * own.rows) {
+    if (own.nnz <= most_of_short_rows * own.rows) {
         for_each_row_by<8>(own.rows, context, BeginRow<1, Most>{all});
-    } else if (own.nnz <= 40 * own.rows) {
+    } else if (own.nnz <= most_of_middling_rows * own.rows) {
         for_each_row_by<8>(own.rows, context, BeginRow<4, Most>{all});
     } else {
         for_each_row_by<32>(own.rows, context, BeginRow<2, Most>{all});

@@ -94,14 +94,20 @@ void for_each_row_by(std::int64_t rows, const Context& context, const F& f)
     }
 }
 
+/// \name Entries a row, on average, up to which a matrix has short and middling rows
+/// @{
+inline constexpr std::int64_t most_of_short_rows = 12;
+inline constexpr std::int64_t most_of_middling_rows = 40;
+/// @}
+
 /// The same with as many threads as suit rows of a matrix of `nnz` entries: few entries a thread finds in lines that
 /// others of the warp have just read.
 template <class F>
 void for_each_row(std::int64_t rows, std::int64_t nnz, const Context& context, const F& f)
 {
-    if (nnz <= 12 * rows) {
+    if (nnz <= most_of_short_rows * rows) {
         for_each_row_by<1>(rows, context, f);
-    } else if (nnz <= 40 * rows) {
+    } else if (nnz <= most_of_middling_rows * rows) {
         for_each_row_by<8>(rows, context, f);
     } else {
         for_each_row_by<32>(rows, context, f);
