@@ -100,6 +100,7 @@ public:
             job_of(alpha, a_values, b_values, values),
             {a_, b_, count_.row_ptr, col_idx, a_nnz_, b_nnz_, nnz(), products()},
             {.tiles = true,
+             .places = true,
              .entries = lists() && worth_listing(products(), nnz(), found_.most, 1, Accumulator::automatic),
              .plain = entries_are_short(products(), found_.most)},
             left, context.compute_units,

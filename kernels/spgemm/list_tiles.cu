@@ -39,7 +39,7 @@ __device__ __forceinline__ int slot_of(std::uint32_t* table, int slots, std::uin
 
 /// A block for each tile, of rows or a part of one: measures its list or, the second time, writes it.
 template <bool Writes, bool Parts, class T>
-__global__ void __launch_bounds__(tile_threads) list_tiles_kernel(const TilesJob job, const ListJob to)
+__global__ void __launch_bounds__(tile_threads) list_tiles_kernel(const ProductSource job, const ListJob to)
 {
     constexpr int lanes = 8;  // for an entry of A
     constexpr int buckets = most_of_a_lane + 2;
@@ -129,15 +129,7 @@ __global__ void __launch_bounds__(tile_threads) list_tiles_kernel(const TilesJob
         const std::int64_t of_b = row_of_b(job, a_begin + entry).place() - firsts[entry];
         for (int p = firsts[entry] + thread % lanes; p < firsts[entry + 1]; p += lanes) {
             const std::int32_t column = __ldg(job.b.col_idx + of_b + p);
-            int low = 0;
-            for (int high = row_entries - 1; low < high;) {
-                const int middle = low + (high - low) / 2;
-                if (__ldg(columns + middle) < column) {
-                    low = middle + 1;
-                } else {
-                    high = middle;
-                }
-            }
+            const int low = place_of(columns, row_entries, column);
             if constexpr (Parts) {
                 entry_of[p] = static_cast<std::uint16_t>(slot_of(table, to.slots, static_cast<std::uint32_t>(low)));
             } else {

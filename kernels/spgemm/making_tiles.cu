@@ -13,7 +13,7 @@ namespace {
 
 /// weights[row], 0 behind the last, and the greatest of them. Several threads a row.
 __global__ void __launch_bounds__(tile_threads)
-    weigh_rows_kernel(const TilesJob job, std::int64_t* weights, Found* found)
+    weigh_rows_kernel(const ProductSource job, std::int64_t* weights, Found* found)
 {
     constexpr int lanes = 4;
     const std::int64_t row = std::int64_t{blockIdx.x} * (tile_threads / lanes) + threadIdx.x / lanes;
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(tile_threads)
 
 /// Rows that weigh more than `above` become heavy.
 __global__ void __launch_bounds__(tile_threads)
-    mark_heavy_kernel(const TilesJob job, std::int64_t above, std::int64_t* weights, Found* found)
+    mark_heavy_kernel(const ProductSource job, std::int64_t above, std::int64_t* weights, Found* found)
 {
     const std::int64_t row = std::int64_t{blockIdx.x} * tile_threads + threadIdx.x;
     if (row < job.a.rows && weights[row] > above) {
@@ -78,7 +78,7 @@ std::int64_t sum_bytes(std::size_t bytes) { return static_cast<std::int64_t>(byt
 template <class T>
 ProductTiles cut_above(Making making, std::int64_t above, std::int64_t greatest, DeviceArray<std::int64_t> weights)
 {
-    const TilesJob& job = making.job;
+    const ProductSource& job = making.job;
     const cudaStream_t stream = making.stream();
     const std::int64_t rows = job.a.rows;
     ProductTiles found;
@@ -145,7 +145,7 @@ ProductTiles cut_above(Making making, std::int64_t above, std::int64_t greatest,
 }  // namespace
 
 template <class T>
-ProductTiles make_tiles(const TilesJob& job, std::int64_t most_bytes, const Context& context)
+ProductTiles make_tiles(const ProductSource& job, std::int64_t most_bytes, const Context& context)
 {
     const auto stream = static_cast<cudaStream_t>(context.stream);
     const DeviceLimits device = device_limits();
@@ -185,7 +185,7 @@ ProductTiles make_tiles(const TilesJob& job, std::int64_t most_bytes, const Cont
     }
 }
 
-#define RMSP_INSTANTIATE(T) template ProductTiles make_tiles<T>(const TilesJob&, std::int64_t, const Context&);
+#define RMSP_INSTANTIATE(T) template ProductTiles make_tiles<T>(const ProductSource&, std::int64_t, const Context&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels::spgemm

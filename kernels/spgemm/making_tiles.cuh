@@ -55,7 +55,7 @@ struct RowParts {
 
 /// Cuts `rows` heavy rows with so many entries of A together: those between whose sums in `before`, and the next, lies
 /// weight_of_heavy. Waits for the stream. \return none if there is no room
-RowParts cut_heavy_rows(const TilesJob& job, const std::int64_t* before, std::int64_t rows, std::int64_t a_entries,
+RowParts cut_heavy_rows(const ProductSource& job, const std::int64_t* before, std::int64_t rows, std::int64_t a_entries,
                         const Context& context);
 
 /// From the entry of C that each of n sums is a part of, all of a part being different, where each sum belongs. Waits
@@ -65,17 +65,9 @@ PartSums order_sums(DeviceArray<std::uint32_t> entries, std::int64_t c_entries, 
 /// Bytes of what it returns and of what it works with.
 constexpr std::int64_t bytes_of_order(std::int64_t n, std::int64_t value_bytes) { return n * (40 + value_bytes); }
 
-/// Where the row of B of entry `at` of A begins, and its entries.
-__device__ __forceinline__ Extent row_of_b(const TilesJob& job, std::int64_t at)
-{
-    const std::int64_t k = __ldg(job.a.col_idx + at);
-    const std::int64_t begin = job.b.row_ptr[k];
-    return {begin, static_cast<std::int32_t>(job.b.row_ptr[k + 1] - begin)};
-}
-
 /// What all of a matrix's lists share.
 struct Making {
-    const TilesJob& job;
+    const ProductSource& job;
     Found* device_known;
     std::int64_t most_bytes;  ///< that are left
     std::int64_t shared_limit;

@@ -1,14 +1,10 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include <kernels/context.hpp>
-#include <kernels/cuda_timer.cuh>
-#include <kernels/spgemm/device.cuh>
-#include <rmsp/error.hpp>
+#include <kernels/spgemm/product_source.cuh>
 
 /// The list from which repeated values are computed: the products of neighbouring rows lie side by side in shared
 /// memory, in the order of A and of the rows of B, and each entry of C knows which of them it is the sum of. No column
@@ -58,18 +54,6 @@ inline constexpr std::int64_t tile_weight = 1024;
 inline constexpr std::int64_t some_weight = 1536;
 inline constexpr std::int64_t most_weight = 12000;
 
-/// What the products are listed from: A and B, whose columns may have any order, and C, whose columns rise.
-struct TilesJob {
-    Pattern a;
-    Pattern b;
-    const std::int64_t* row_ptr;  ///< of C
-    const std::int32_t* col_idx;
-    std::int64_t a_entries;
-    std::int64_t b_entries;
-    std::int64_t c_entries;
-    std::int64_t products;
-};
-
 /// Tiles that one launch takes.
 struct TileList {
     DeviceArray<ProductTile> tiles;      ///< empty: there are none
@@ -111,39 +95,9 @@ struct ProductTiles {
 /// row touches a row of B that is too long for a part, if A or B has 2^31 entries or more, or C 2^32, or if there is no
 /// room
 template <class T>
-ProductTiles make_tiles(const TilesJob& job, std::int64_t most_bytes, const Context& context);
+ProductTiles make_tiles(const ProductSource& job, std::int64_t most_bytes, const Context& context);
 /// values = alpha times the sums of the products. The sums of parts are kept in `tiles`: one call at a time.
 template <class T>
 void sum_tiles(ProductTiles& tiles, T alpha, const T* a_values, const T* b_values, T* values, cudaStream_t stream);
-
-/// Tiles of at most so many bytes, and twice what A, B and C take (or 64 MiB), that are faster than `others`, which
-/// computes the same values; otherwise none. How much of its lanes a tile leaves unused, and how well rows of B are
-/// cached, structure does not tell; time does.
-template <class T, class F>
-ProductTiles make_faster_tiles(const TilesJob& job, std::int64_t most_bytes, T alpha, const T* a_values,
-                               const T* b_values, T* values, const Context& context, const F& others)
-{
-    const auto stream = static_cast<cudaStream_t>(context.stream);
-    constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
-    constexpr std::int64_t little = std::int64_t{64} << 20;
-    const std::int64_t operands = (job.a_entries + job.b_entries + job.c_entries) * entry_bytes;
-    ProductTiles tiles;
-    try {
-        tiles = make_tiles<T>(job, std::min(most_bytes, std::max(2 * operands, little)), context);
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::out_of_memory) {
-            throw;
-        }
-    }
-    if (tiles.empty()) {
-        return tiles;
-    }
-    const auto sum = [&] { sum_tiles(tiles, alpha, a_values, b_values, values, stream); };
-    sum();  // the first call of a kernel takes longer
-    others();
-    cuda::StreamTimer timer;
-    const bool faster = timer.least_milliseconds(stream, sum) < timer.least_milliseconds(stream, others);
-    return faster ? std::move(tiles) : ProductTiles{};
-}
 
 }  // namespace rmsp::kernels::spgemm

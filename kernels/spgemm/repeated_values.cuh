@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <limits>
 
 #include <kernels/cuda_timer.cuh>
 #include <kernels/spgemm/arrays.hpp>
+#include <kernels/spgemm/placed_rows.cuh>
 #include <kernels/spgemm/product_tiles.cuh>
 #include <kernels/spgemm/products.cuh>
+#include <rmsp/error.hpp>
 
 /// Values of C for a structure that is known, computed again and again.
 namespace rmsp::kernels::spgemm {
@@ -16,26 +17,31 @@ namespace rmsp::kernels::spgemm {
 /// Which lists of products are worth a try.
 struct ListedBy {
     bool tiles = false;
+    bool places = false;
     bool entries = false;  ///< of C
     bool plain = false;    ///< entries of the list may be added up unpacked: none is long enough to hold up the others
 };
 
-/// Four ways to the same values: the numeric phase, tiles of products, products listed by entries of C, and these
-/// packed. Which is fastest depends on how well the rows of B that neighbours touch are cached, which structure does
-/// not tell: the first call times them, and keeps what the fastest one needs. Each way has the same bits every time.
+/// Five ways to the same values: the numeric phase, tiles of products, rows whose products know their places, products
+/// listed by entries of C, and these packed. Which is fastest depends on how well the rows of B that neighbours touch
+/// are cached, which structure does not tell: the first call times them, and keeps what the fastest one needs. Each way
+/// has the same bits every time.
 template <class T>
 class RepeatedValues {
 public:
-    std::size_t bytes() const { return tiles_.bytes() + listed_.bytes() + packed_.bytes(); }
+    std::size_t bytes() const { return tiles_.bytes() + placed_.bytes() + listed_.bytes() + packed_.bytes(); }
 
     /// The values to job.values. `run(job, work)` queues the numeric phase. `left`: bytes that may be kept. The first
     /// call may wait.
     template <class Run>
-    void sum(const NumericJob<T>& job, const TilesJob& structure, ListedBy by, std::int64_t left, int units,
+    void sum(const NumericJob<T>& job, const ProductSource& structure, ListedBy by, std::int64_t left, int units,
              const Run& run, const Context& context)
     {
         const auto stream = static_cast<cudaStream_t>(context.stream);
         const auto by_tiles = [&] { sum_tiles(tiles_, job.alpha, job.a_values, job.b_values, job.values, stream); };
+        const auto by_places = [&] {
+            sum_placed(placed_, structure, job.alpha, job.a_values, job.b_values, job.values, stream);
+        };
         const auto by_entries = [&] {
             sum_entries(listed_, structure.c_entries, lanes_of_entry(structure.products, structure.c_entries),
                         job.alpha, job.a_values, job.b_values, job.values, stream);
@@ -44,7 +50,19 @@ public:
             sum_products(packed_.packed(), structure.c_entries, units, job.alpha, job.a_values, job.b_values,
                          job.values, stream);
         };
-        const auto anew = [&] { run(job, Work::sum); };
+        const auto kept = [&] {
+            if (!tiles_.empty()) {
+                by_tiles();
+            } else if (!placed_.empty()) {
+                by_places();
+            } else if (packed_.words.size() > 0) {
+                by_packed();
+            } else if (listed_.products.size() > 0) {
+                by_entries();
+            } else {
+                run(job, Work::sum);
+            }
+        };
         // What is kept for later calls is worth it from the first repetition on.
         if (!tried_) {
             tried_ = true;
@@ -52,66 +70,108 @@ public:
             if (only_plain) {
                 list(job, structure, left, run, context);
             }
-            if (listed_.products.size() == 0) {
+            if (listed_.products.size() == 0 && (by.tiles || by.places || by.entries)) {
+                Trial trial(stream, kept);
                 if (by.tiles) {
-                    tiles_ = make_faster_tiles(structure, left, job.alpha, job.a_values, job.b_values, job.values,
-                                               context, anew);
+                    tiles_ = made([&] { return make_tiles<T>(structure, worth_keeping(structure, 2, left), context); });
+                    if (!tiles_.empty() && !trial.is_faster(by_tiles)) {
+                        tiles_ = {};
+                    }
+                }
+                if (by.places) {
+                    placed_ = made([&] {
+                        return place_rows(structure, sizeof(T), worth_keeping(structure, 3, left_of(left)), context);
+                    });
+                    if (!placed_.empty()) {
+                        if (trial.is_faster(by_places)) {
+                            tiles_ = {};
+                        } else {
+                            placed_ = {};
+                        }
+                    }
                 }
                 if (by.entries && !only_plain) {
-                    list(job, structure, left - static_cast<std::int64_t>(tiles_.bytes()), run, context);
+                    list(job, structure, left_of(left), run, context);
                 }
                 if (listed_.products.size() > 0) {
-                    choose(structure.c_entries, by.plain, left, tiles_.empty() ? ToTime(anew) : ToTime(by_tiles),
-                           by_entries, by_packed, context);
+                    const bool plain = by.plain && trial.is_faster(by_entries);
+                    packed_ = pack_products(listed_, structure.c_entries, left_of(left), context);
+                    const bool packed = packed_.words.size() > 0 && trial.is_faster(by_packed);
+                    if (!packed) {
+                        packed_ = {};
+                    }
+                    if (packed || !plain) {
+                        listed_ = {};
+                    }
+                    if (packed || plain) {
+                        tiles_ = {};
+                        placed_ = {};
+                    }
                 }
             }
         }
-        if (!tiles_.empty()) {
-            by_tiles();
-        } else if (packed_.words.size() > 0) {
-            by_packed();
-        } else if (listed_.products.size() > 0) {
-            by_entries();
-        } else {
-            anew();
-        }
+        kept();
     }
 
 private:
-    using ToTime = std::function<void()>;
+    /// Ways are timed one after the other.
+    class Trial {
+    public:
+        template <class Way>
+        Trial(cudaStream_t stream, const Way& way) : stream_(stream), least_(time(way))
+        {
+        }
+        /// Whether it is the fastest so far.
+        template <class Way>
+        bool is_faster(const Way& way)
+        {
+            const float its = time(way);
+            const bool faster = its < least_;
+            least_ = faster ? its : least_;
+            return faster;
+        }
 
-    /// Keeps what the fastest of these ways needs. `without`: the fastest that needs no list of entries.
-    void choose(std::int64_t entries, bool may_be_plain, std::int64_t left, const ToTime& without,
-                const ToTime& by_entries, const ToTime& by_packed, const Context& context)
-    {
-        cuda::StreamTimer timer;
-        const auto time = [&](const ToTime& way) {
+    private:
+        template <class Way>
+        float time(const Way& way)
+        {
             way();  // the first call of a kernel takes longer
-            return timer.least_milliseconds(static_cast<cudaStream_t>(context.stream), way);
-        };
-        float least = time(without);
-        bool plain = false;
-        if (may_be_plain) {
-            const float its = time(by_entries);
-            plain = its < least;
-            least = plain ? its : least;
+            return timer_.least_milliseconds(stream_, way);
         }
-        packed_ = pack_products(listed_, entries, left - static_cast<std::int64_t>(bytes()), context);
-        if (packed_.words.size() == 0 || time(by_packed) >= least) {
-            packed_ = {};
-        }
-        const bool packed = packed_.words.size() > 0;
-        if (packed || !plain) {
-            listed_ = {};
-        }
-        if (packed || plain) {
-            tiles_ = {};
+        cuda::StreamTimer timer_;
+        cudaStream_t stream_;
+        float least_;
+    };
+
+    std::int64_t left_of(std::int64_t left) const { return left - static_cast<std::int64_t>(bytes()); }
+
+    /// Of `left` bytes those that a list may take: so many times what A, B and C do.
+    static std::int64_t worth_keeping(const ProductSource& structure, int times, std::int64_t left)
+    {
+        constexpr std::int64_t entry_bytes = sizeof(std::int32_t) + sizeof(T);
+        constexpr std::int64_t little = std::int64_t{64} << 20;
+        const std::int64_t entries = structure.a_entries + structure.b_entries + structure.c_entries;
+        return std::min(left, std::max(times * entries * entry_bytes, little));
+    }
+
+    /// Nothing where the device has no room.
+    template <class Make>
+    static auto made(const Make& make) -> decltype(make())
+    {
+        try {
+            return make();
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::out_of_memory) {
+                throw;
+            }
+            return {};
         }
     }
 
     /// Lists the products of each entry of C, if there is room.
     template <class Run>
-    void list(NumericJob<T> job, const TilesJob& structure, std::int64_t left, const Run& run, const Context& context)
+    void list(NumericJob<T> job, const ProductSource& structure, std::int64_t left, const Run& run,
+              const Context& context)
     {
         const std::int64_t ones = std::max(structure.a_entries, structure.b_entries);
         if (ones > std::numeric_limits<std::int32_t>::max()) {
@@ -147,6 +207,7 @@ private:
     }
 
     ProductTiles tiles_;
+    PlacedRows placed_;
     ListedProducts listed_;
     PackedList packed_;
     bool tried_ = false;

@@ -165,7 +165,9 @@ public:
             return;
         }
         const NumericJob<T> job = numeric_job(alpha, a_values, b_values, const_cast<std::int32_t*>(col_idx), values);
-        const ListedBy by{.tiles = accumulator_ == Accumulator::automatic,
+        const bool automatic = accumulator_ == Accumulator::automatic;
+        const ListedBy by{.tiles = automatic,
+                          .places = automatic,
                           .entries = worth_listing(counters_.products, counters_.nnz, counters_.most_products,
                                                    most_in_group(), accumulator_),
                           .plain = entries_are_short(counters_.products, counters_.most_products)};

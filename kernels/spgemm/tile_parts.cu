@@ -12,7 +12,7 @@ namespace {
 
 /// Lists the heavy rows, and how many entries of A each has.
 __global__ void __launch_bounds__(tile_threads)
-    list_heavy_kernel(const TilesJob job, const std::int64_t* __restrict__ before, unsigned* used,
+    list_heavy_kernel(const ProductSource job, const std::int64_t* __restrict__ before, unsigned* used,
                       std::int32_t* __restrict__ rows, std::int64_t* __restrict__ entries)
 {
     const std::int64_t row = std::int64_t{blockIdx.x} * tile_threads + threadIdx.x;
@@ -42,8 +42,8 @@ struct HeavyRows {
 
 /// weights[i]: of entry i the products, at least 1; 0 behind the last. And the greatest of them.
 __global__ void __launch_bounds__(tile_threads)
-    weigh_entries_kernel(const TilesJob job, const HeavyRows heavy, std::int64_t n, std::int64_t* __restrict__ weights,
-                         unsigned long long* most)
+    weigh_entries_kernel(const ProductSource job, const HeavyRows heavy, std::int64_t n,
+                         std::int64_t* __restrict__ weights, unsigned long long* most)
 {
     const std::int64_t i = std::int64_t{blockIdx.x} * tile_threads + threadIdx.x;
     if (i > n) {
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(tile_threads)
 
 /// `number`: how many parts begin before each entry.
 __global__ void __launch_bounds__(tile_threads)
-    list_parts_kernel(const TilesJob job, const HeavyRows heavy, const std::uint32_t* __restrict__ number,
+    list_parts_kernel(const ProductSource job, const HeavyRows heavy, const std::uint32_t* __restrict__ number,
                       std::int64_t n, RowPart* __restrict__ parts)
 {
     const std::int64_t i = std::int64_t{blockIdx.x} * tile_threads + threadIdx.x;
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(tile_threads)
 
 }  // namespace
 
-RowParts cut_heavy_rows(const TilesJob& job, const std::int64_t* before, std::int64_t rows, std::int64_t a_entries,
+RowParts cut_heavy_rows(const ProductSource& job, const std::int64_t* before, std::int64_t rows, std::int64_t a_entries,
                         const Context& context)
 {
     const auto stream = static_cast<cudaStream_t>(context.stream);
