@@ -74,6 +74,40 @@ __global__ void __launch_bounds__(tile_threads)
 
 std::int64_t sum_bytes(std::size_t bytes) { return static_cast<std::int64_t>(bytes + sizeof(Found)); }
 
+/// Room for what tiles need of each entry of A.
+bool take_entries(Making& making, ProductTiles& found, ListJob& to)
+{
+    const std::int64_t entries = making.job.a_entries;
+    found.products = try_array<std::uint16_t>(making.context, entries);
+    found.of_b = try_array<std::int32_t>(making.context, entries);
+    to.products = found.products.data();
+    to.of_b = found.of_b.data();
+    return found.products.size() > 0 && found.of_b.size() > 0 &&
+           making.take(entries * static_cast<std::int64_t>(sizeof(std::uint16_t) + sizeof(std::int32_t)));
+}
+
+/// Parts of the heavy rows. \return none if there is no room, or if counts are too large
+template <class T>
+RowParts list_heavy(Making& making, const std::int64_t* before, HeavyCount count, ListJob& to, ProductTiles& found)
+{
+    const ProductSource& job = making.job;
+    constexpr std::int64_t most_sums = std::numeric_limits<std::uint32_t>::max();
+    // What they are cut with is gone before their products are listed.
+    if (std::max(job.c_entries, job.products) >= most_sums || count.a_entries * 12 > making.most_bytes) {
+        return {};
+    }
+    RowParts heavy = cut_heavy_rows(job, before, count.rows, count.a_entries, making.context);
+    if (heavy.parts.size() == 0) {
+        return {};
+    }
+    to.parts = heavy.parts.data();
+    if (!list_tiles<T, true>(making, heavy.count, heavy.most, to, found)) {
+        return {};
+    }
+    found.parts.lanes = virtual_warp(heavy.products, heavy.a_entries);
+    return heavy;
+}
+
 /// Tiles where rows that weigh more than `above` are heavy. `weights`: of the rows.
 template <class T>
 ProductTiles cut_above(Making making, std::int64_t above, std::int64_t greatest, DeviceArray<std::int64_t> weights)
@@ -82,10 +116,8 @@ ProductTiles cut_above(Making making, std::int64_t above, std::int64_t greatest,
     const cudaStream_t stream = making.stream();
     const std::int64_t rows = job.a.rows;
     ProductTiles found;
-    found.products = try_array<std::uint16_t>(making.context, job.a_entries);
-    found.of_b = try_array<std::int32_t>(making.context, job.a_entries);
-    if (found.products.size() == 0 || found.of_b.size() == 0 ||
-        !making.take(job.a_entries * static_cast<std::int64_t>(sizeof(std::uint16_t) + sizeof(std::int32_t)))) {
+    ListJob to{};
+    if (!take_entries(making, found, to)) {
         return {};
     }
     const bool any_heavy = greatest > above;
@@ -97,27 +129,14 @@ ProductTiles cut_above(Making making, std::int64_t above, std::int64_t greatest,
     cuda::exclusive_sum(weights.data(), rows + 1, making.context);
     const std::int64_t weight = cuda::read(weights.data() + rows, stream);
     const Found known = making.read();
-    ListJob to{};
     to.before = any_heavy ? weights.data() : nullptr;
-    to.products = found.products.data();
-    to.of_b = found.of_b.data();
     RowParts heavy;
     if (any_heavy) {
-        const auto heavy_entries = static_cast<std::int64_t>(known.heavy_entries);
-        constexpr std::int64_t most_sums = std::numeric_limits<std::uint32_t>::max();
-        // What they are cut with is gone before their products are listed.
-        if (std::max(job.c_entries, job.products) >= most_sums || heavy_entries * 12 > making.most_bytes) {
-            return {};
-        }
-        heavy = cut_heavy_rows(job, weights.data(), known.heavy, heavy_entries, making.context);
+        heavy = list_heavy<T>(making, weights.data(), {known.heavy, static_cast<std::int64_t>(known.heavy_entries)}, to,
+                              found);
         if (heavy.parts.size() == 0) {
             return {};
         }
-        to.parts = heavy.parts.data();
-        if (!list_tiles<T, true>(making, heavy.count, heavy.most, to, found)) {
-            return {};
-        }
-        found.parts.lanes = virtual_warp(heavy.products, heavy.a_entries);
     }
     if (known.heavy < rows) {
         const std::int64_t cuts = weight / tile_weight + 1;
@@ -185,7 +204,29 @@ ProductTiles make_tiles(const ProductSource& job, std::int64_t most_bytes, const
     }
 }
 
-#define RMSP_INSTANTIATE(T) template ProductTiles make_tiles<T>(const ProductSource&, std::int64_t, const Context&);
+template <class T>
+ProductTiles make_parts(const ProductSource& job, const std::int64_t* before, HeavyCount count, std::int64_t most_bytes,
+                        const Context& context)
+{
+    const DeviceLimits device = device_limits();
+    auto device_known = try_array<Found>(context, 1);
+    if (device_known.size() == 0) {
+        return {};
+    }
+    Making making{job, device_known.data(), most_bytes, device.shared_bytes, context};
+    ProductTiles found;
+    found.overlaps = device.overlaps;
+    ListJob to{};
+    if (!take_entries(making, found, to) || list_heavy<T>(making, before, count, to, found).parts.size() == 0) {
+        return {};
+    }
+    return found;
+}
+
+#define RMSP_INSTANTIATE(T)                                                                                  \
+    template ProductTiles make_tiles<T>(const ProductSource&, std::int64_t, const Context&);                 \
+    template ProductTiles make_parts<T>(const ProductSource&, const std::int64_t*, HeavyCount, std::int64_t, \
+                                        const Context&);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels::spgemm

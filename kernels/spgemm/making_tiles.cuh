@@ -25,10 +25,6 @@ struct Found {
     int used;                            ///< of them, so far
 };
 
-/// What a heavy row weighs where tiles of rows are cut: its tile ends behind it, and leaves it out.
-inline constexpr std::int64_t weight_of_heavy = 16 * tile_weight;
-static_assert(weight_of_heavy > most_weight);
-
 /// What a part weighs: much, so that few sums are left to add up, unless a device of so many multiprocessors has few
 /// parts then.
 constexpr std::int64_t weight_of_parts(std::int64_t products, int units)

@@ -191,12 +191,12 @@ constexpr bool entries_are_short(std::int64_t products, std::int64_t most_produc
     constexpr std::int64_t at_once = 4096;
     return most_products_of_a_row <= std::max(at_once, products / 200);
 }
-/// Whether a row may be added up by a warp at most: one does a product or two a nanosecond, and is to be done in a few
-/// times what all others take.
-constexpr bool is_short_for_a_warp(std::int64_t products_of_a_row, std::int64_t products)
+/// Products of a row that a warp at most adds up: it does one or two a nanosecond, and is to be done in a few times
+/// what all others take.
+constexpr std::int64_t most_products_of_lanes(std::int64_t products)
 {
     constexpr std::int64_t at_once = 4096;
-    return products_of_a_row <= std::max(at_once, products / 1000);
+    return std::max(at_once, products / 1000);
 }
 /// Whether so few products take no time but the launch, so that no other way to their sums is faster.
 constexpr bool is_launch_bound(std::int64_t products) { return products <= 1'000'000; }

@@ -17,16 +17,19 @@ constexpr int place_threads = 256;
 constexpr int least_room = 16;
 constexpr int rooms = 9;  ///< each twice the one before
 constexpr int most_room = least_room << (rooms - 1);
-constexpr unsigned most_products = 0xffff;  ///< of a row
+constexpr unsigned most_products = 0xffff;  ///< of a row that is not heavy
 
 /// What is found on the way. Zero at first.
 struct FoundRows {
-    unsigned rows[rooms];    ///< of each room
-    unsigned listed[rooms];  ///< so far
-    unsigned products;       ///< of a row, at most
-    unsigned entries;        ///< of C in a row, at most
-    unsigned longest;        ///< row of B that is multiplied: its entries
-    unsigned unsorted;       ///< whether columns of such a row do not rise
+    unsigned long long placed;         ///< products of rows that are not heavy
+    unsigned long long heavy_entries;  ///< of A
+    unsigned heavy;                    ///< rows
+    unsigned rows[rooms];              ///< of each room, that are not heavy
+    unsigned listed[rooms];            ///< so far
+    unsigned products;                 ///< of a row that is not heavy, at most
+    unsigned entries;                  ///< of C in such a row, at most
+    unsigned longest;                  ///< row of B that is multiplied: its entries
+    unsigned unsorted;                 ///< whether columns of such a row do not rise
 };
 
 /// Smallest room for so many entries, at most most_room of them.
@@ -35,16 +38,17 @@ __device__ __forceinline__ int room_of(unsigned entries)
     return entries <= least_room ? 0 : 32 - __clz(static_cast<int>((entries - 1) / least_room));
 }
 
-/// `Lanes` threads for each row of A: its entries, and its products to begins[row]; the rows of each room.
+/// `Lanes` threads for each row of A: its entries, and its products to begins[row]; the rows of each room. A row with
+/// more than `most_light` products is heavy, and one with many entries of C: these have none here.
 template <int Lanes>
 __global__ void __launch_bounds__(place_threads)
-    count_placed_kernel(const ProductSource job, PlacedEntry* __restrict__ entries, std::uint32_t* __restrict__ begins,
-                        FoundRows* __restrict__ found)
+    count_placed_kernel(const ProductSource job, unsigned most_light, PlacedEntry* __restrict__ entries,
+                        std::uint32_t* __restrict__ begins, FoundRows* __restrict__ found)
 {
     __shared__ FoundRows own;
     const LaneGroup<Lanes> of_row(job.a.rows);
     if (threadIdx.x < sizeof own / sizeof(unsigned)) {
-        reinterpret_cast<unsigned*>(&own)[threadIdx.x] = 0;
+        reinterpret_cast<unsigned*>(&own)[threadIdx.x] = 0;  // all of it
     }
     __syncthreads();
     const std::int64_t begin = of_row.active ? job.a.row_ptr[of_row.row] : 0;
@@ -72,15 +76,19 @@ __global__ void __launch_bounds__(place_threads)
         atomicMax(&own.longest, static_cast<unsigned>(longest));
     }
     if (of_row.active && of_row.lane == 0) {
-        const auto of_c = static_cast<unsigned>(
-            min(static_cast<long long>(job.row_ptr[of_row.row + 1] - job.row_ptr[of_row.row]), 1ll << 30));
-        const auto all = static_cast<unsigned>(min(count > in_row ? ~0ull : products, most_products + 1ull));
-        begins[of_row.row] = all;
-        if (of_c > 0) {
-            atomicAdd(own.rows + min(room_of(of_c), rooms - 1), 1u);
+        const std::int64_t of_c = job.row_ptr[of_row.row + 1] - job.row_ptr[of_row.row];
+        const bool heavy = count > in_row || products > most_light || of_c > most_room;
+        const auto placed = heavy ? 0u : static_cast<unsigned>(products);
+        begins[of_row.row] = placed;
+        if (heavy) {
+            atomicAdd(&own.heavy, 1u);
+            atomicAdd(&own.heavy_entries, static_cast<unsigned long long>(count));
+        } else if (placed > 0) {
+            atomicAdd(own.rows + room_of(static_cast<unsigned>(of_c)), 1u);
+            atomicAdd(&own.placed, static_cast<unsigned long long>(placed));
+            atomicMax(&own.products, placed);
+            atomicMax(&own.entries, static_cast<unsigned>(of_c));
         }
-        atomicMax(&own.products, all);
-        atomicMax(&own.entries, of_c);
     }
     __syncthreads();
     if (threadIdx.x < rooms && own.rows[threadIdx.x] > 0) {
@@ -90,12 +98,30 @@ __global__ void __launch_bounds__(place_threads)
         atomicMax(&found->products, own.products);
         atomicMax(&found->entries, own.entries);
         atomicMax(&found->longest, own.longest);
+        atomicAdd(&found->placed, own.placed);
+        if (own.heavy > 0) {
+            atomicAdd(&found->heavy, own.heavy);
+            atomicAdd(&found->heavy_entries, own.heavy_entries);
+        }
+    }
+}
+
+/// weights[row]: weight_of_heavy, or 0 where a row is not heavy.
+__global__ void __launch_bounds__(place_threads)
+    weigh_heavy_kernel(const ProductSource job, const std::uint32_t* __restrict__ begins,
+                       std::int64_t* __restrict__ weights)
+{
+    const std::int64_t row = std::int64_t{blockIdx.x} * place_threads + threadIdx.x;
+    if (row <= job.a.rows) {
+        const bool heavy =
+            row < job.a.rows && begins[row + 1] == begins[row] && job.row_ptr[row + 1] > job.row_ptr[row];
+        weights[row] = heavy ? weight_of_heavy : 0;
     }
 }
 
 /// Rows by their room, those of a block side by side.
 __global__ void __launch_bounds__(place_threads)
-    list_placed_kernel(const std::int64_t* __restrict__ row_ptr, std::int64_t rows, FoundRows* __restrict__ found,
+    list_placed_kernel(const ProductSource job, const std::uint32_t* __restrict__ begins, FoundRows* __restrict__ found,
                        std::int32_t* __restrict__ list)
 {
     __shared__ unsigned counts[rooms];
@@ -105,9 +131,9 @@ __global__ void __launch_bounds__(place_threads)
     }
     __syncthreads();
     const std::int64_t row = std::int64_t{blockIdx.x} * place_threads + threadIdx.x;
-    const auto of_c = static_cast<unsigned>(row < rows ? row_ptr[row + 1] - row_ptr[row] : 0);
-    const int room = room_of(of_c);
-    const unsigned own = of_c > 0 ? atomicAdd(counts + room, 1u) : 0;
+    const bool in = row < job.a.rows && begins[row + 1] > begins[row];
+    const int room = in ? room_of(static_cast<unsigned>(job.row_ptr[row + 1] - job.row_ptr[row])) : 0;
+    const unsigned own = in ? atomicAdd(counts + room, 1u) : 0;
     __syncthreads();
     if (threadIdx.x < rooms) {
         unsigned before = 0;
@@ -117,7 +143,7 @@ __global__ void __launch_bounds__(place_threads)
         places[threadIdx.x] = before + atomicAdd(found->listed + threadIdx.x, counts[threadIdx.x]);
     }
     __syncthreads();
-    if (of_c > 0) {
+    if (in) {
         list[places[room] + own] = static_cast<std::int32_t>(row);
     }
 }
@@ -130,7 +156,7 @@ __global__ void __launch_bounds__(place_threads)
                        FoundRows* __restrict__ found)
 {
     const LaneGroup<Lanes> of_row(job.a.rows);
-    if (!of_row.active) {
+    if (!of_row.active || begins[of_row.row + 1] == begins[of_row.row]) {
         return;
     }
     const std::int64_t begin = job.a.row_ptr[of_row.row];
@@ -203,6 +229,25 @@ std::vector<PlacedLaunch> plan(const FoundRows& found)
     return launches;
 }
 
+template <class T>
+ProductTiles parts_of_heavy(const ProductSource& job, const std::uint32_t* begins, const FoundRows& found,
+                            std::int64_t most_bytes, const Context& context)
+{
+    const std::int64_t rows = job.a.rows;
+    const std::int64_t work_bytes = (rows + 1) * static_cast<std::int64_t>(sizeof(std::int64_t)) +
+                                    static_cast<std::int64_t>(cuda::exclusive_sum_bytes<std::int64_t>(rows + 1));
+    auto weights = try_array<std::int64_t>(context, rows + 1);
+    if (weights.size() == 0 || work_bytes > most_bytes) {
+        return {};
+    }
+    weigh_heavy_kernel<<<blocks_for(rows + 1, place_threads), place_threads, 0,
+                         static_cast<cudaStream_t>(context.stream)>>>(job, begins, weights.data());
+    RMSP_CUDA_CHECK_LAUNCH("weigh_heavy_kernel");
+    cuda::exclusive_sum(weights.data(), rows + 1, context);
+    return make_parts<T>(job, weights.data(), {found.heavy, static_cast<std::int64_t>(found.heavy_entries)},
+                         most_bytes - work_bytes, context);
+}
+
 template <class F>
 void by_lanes(int lanes, const F& f)
 {
@@ -215,17 +260,16 @@ void by_lanes(int lanes, const F& f)
 
 }  // namespace
 
-PlacedRows place_rows(const ProductSource& job, int value_bytes, std::int64_t most_bytes, const Context& context)
+template <class T>
+PlacedRows place_rows(const ProductSource& job, std::int64_t most_bytes, const Context& context)
 {
     const auto stream = static_cast<cudaStream_t>(context.stream);
     const std::int64_t rows = job.a.rows;
-    constexpr std::int64_t most_of_32_bits = std::numeric_limits<std::int32_t>::max();
-    const std::int64_t bytes =
-        job.a_entries * static_cast<std::int64_t>(sizeof(PlacedEntry)) +
-        job.products * static_cast<std::int64_t>(sizeof(std::uint16_t)) +
-        (rows + 1) * static_cast<std::int64_t>(sizeof(std::uint32_t) + sizeof(std::int32_t)) +
+    const auto number_bytes = static_cast<std::int64_t>(sizeof(std::uint32_t));
+    std::int64_t left =
+        most_bytes - job.a_entries * static_cast<std::int64_t>(sizeof(PlacedEntry)) - (rows + 1) * 2 * number_bytes -
         static_cast<std::int64_t>(cuda::exclusive_sum_bytes<std::uint32_t>(rows + 1) + sizeof(FoundRows));
-    if (bytes > most_bytes || job.b_entries > most_of_32_bits ||
+    if (left < 0 || job.b_entries > std::numeric_limits<std::int32_t>::max() ||
         job.products > std::numeric_limits<std::uint32_t>::max()) {
         return {};
     }
@@ -240,29 +284,35 @@ PlacedRows place_rows(const ProductSource& job, int value_bytes, std::int64_t mo
     }
     RMSP_CUDA_CHECK(cudaMemsetAsync(device_found.data(), 0, sizeof(FoundRows), stream));
     RMSP_CUDA_CHECK(cudaMemsetAsync(placed.begins.data() + rows, 0, sizeof(std::uint32_t), stream));
+    const auto most_light =
+        static_cast<unsigned>(std::min<std::int64_t>(most_products_of_lanes(job.products), most_products));
     by_lanes(virtual_warp(job.a_entries, rows), [&]<int Lanes>() {
         count_placed_kernel<Lanes><<<blocks_for(rows * Lanes, place_threads), place_threads, 0, stream>>>(
-            job, placed.entries.data(), placed.begins.data(), device_found.data());
+            job, most_light, placed.entries.data(), placed.begins.data(), device_found.data());
         RMSP_CUDA_CHECK_LAUNCH("count_placed_kernel");
     });
     cuda::exclusive_sum(placed.begins.data(), rows + 1, context);
     const FoundRows found = cuda::read(device_found.data(), stream);
+    const auto of_places = static_cast<std::int64_t>(found.placed);
+    left -= of_places * static_cast<std::int64_t>(sizeof(std::uint16_t));
+    if (of_places == 0 || left < 0) {
+        return {};
+    }
     const DeviceLimits device = device_limits();
     placed.lanes = virtual_warp(job.products, job.a_entries, found.longest <= 4 ? 4 : 8);
     // A block has a warp's rows at least.
     const auto fits = [&](int lanes) {
-        return 32 / lanes * placed_row_bytes(static_cast<int>(found.entries), lanes, value_bytes) <=
-               device.shared_bytes;
+        const int row_bytes = placed_row_bytes(static_cast<int>(found.entries), lanes, sizeof(T));
+        return 32 / lanes * row_bytes <= device.shared_bytes;
     };
-    while (found.entries <= most_room && placed.lanes < 32 && !fits(placed.lanes)) {
+    while (placed.lanes < 32 && !fits(placed.lanes)) {
         placed.lanes *= 2;
     }
-    if (found.products > most_products || found.entries > most_room || !fits(placed.lanes) ||
-        !is_short_for_a_warp(found.products, job.products)) {
+    if (!fits(placed.lanes)) {
         return {};
     }
     const auto rising = [&] { return cuda::read(device_found.data(), stream).unsorted == 0; };
-    if (found.products <= most_of_a_thread) {
+    if (found.heavy == 0 && found.products <= most_of_a_thread) {
         placed.begins.reset();
         placed.list.reset();
         placed.words = try_array<std::uint64_t>(context, rows);
@@ -275,12 +325,12 @@ PlacedRows place_rows(const ProductSource& job, int value_bytes, std::int64_t mo
         RMSP_CUDA_CHECK_LAUNCH("find_short_places_kernel");
         return rising() ? std::move(placed) : PlacedRows{};
     }
-    placed.places = try_array<std::uint16_t>(context, job.products);
+    placed.places = try_array<std::uint16_t>(context, of_places);
     if (placed.places.size() == 0) {
         return {};
     }
     list_placed_kernel<<<blocks_for(rows, place_threads), place_threads, 0, stream>>>(
-        job.row_ptr, rows, device_found.data(), placed.list.data());
+        job, placed.begins.data(), device_found.data(), placed.list.data());
     RMSP_CUDA_CHECK_LAUNCH("list_placed_kernel");
     by_lanes(placed.lanes, [&]<int Lanes>() {
         find_places_kernel<Lanes><<<blocks_for(rows * Lanes, place_threads), place_threads, 0, stream>>>(
@@ -290,9 +340,18 @@ PlacedRows place_rows(const ProductSource& job, int value_bytes, std::int64_t mo
     if (!rising()) {
         return {};
     }
+    if (found.heavy > 0) {
+        placed.heavy = parts_of_heavy<T>(job, placed.begins.data(), found, left, context);
+        if (placed.heavy.empty()) {
+            return {};
+        }
+    }
     placed.launches = plan(found);
     placed.overlaps = device.overlaps;
     return placed;
 }
+
+#define RMSP_INSTANTIATE(T) template PlacedRows place_rows<T>(const ProductSource&, std::int64_t, const Context&);
+RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels::spgemm

@@ -9,6 +9,7 @@
 
 /// The places from which repeated values are computed: a few threads add up a row of C in shared memory, one row of B
 /// after the other, and each product knows where in the row its sum is. No column is read, and no place is looked up.
+/// Heavy rows, of very many products or entries of C, are tiles' parts instead.
 namespace rmsp::kernels::spgemm {
 
 /// Of an entry of A: its row of B.
@@ -54,25 +55,28 @@ struct PlacedRows {
     DeviceArray<std::int32_t> list;     ///< of rows, by their room
     DeviceArray<std::uint64_t> words;   ///< in place of the three before, where all rows are short: places, 4 bits each
     std::vector<PlacedLaunch> launches;
-    int lanes = 32;  ///< that take a row
-    int room = 0;    ///< entries of a short row of C, at most
+    int lanes = 32;      ///< that take a row
+    int room = 0;        ///< entries of a short row of C, at most
+    ProductTiles heavy;  ///< rows that would hold up the others, cut into parts
     bool overlaps = false;
     bool empty() const { return entries.size() == 0; }
     std::size_t bytes() const
     {
         return entries.size() * sizeof(PlacedEntry) + begins.size() * sizeof(std::uint32_t) +
                places.size() * sizeof(std::uint16_t) + list.size() * sizeof(std::int32_t) +
-               words.size() * sizeof(std::uint64_t);
+               words.size() * sizeof(std::uint64_t) + heavy.bytes();
     }
 };
 
 /// Places of all products, within so many bytes, and if the device has them. Waits for the stream. \return empty if the
-/// columns of a row of B do not rise, if a row would hold up all others, if counts are too large for the arrays, or if
-/// there is no room
-PlacedRows place_rows(const ProductSource& job, int value_bytes, std::int64_t most_bytes, const Context& context);
-/// values = alpha times the sums of the products, in the order of A.
+/// columns of a row of B do not rise, if all rows are heavy, if counts are too large for the arrays, or if there is no
+/// room
 template <class T>
-void sum_placed(const PlacedRows& placed, const ProductSource& job, T alpha, const T* a_values, const T* b_values,
-                T* values, cudaStream_t stream);
+PlacedRows place_rows(const ProductSource& job, std::int64_t most_bytes, const Context& context);
+/// values = alpha times the sums of the products, in the order of A. The sums of parts are kept in `placed`: one call
+/// at a time.
+template <class T>
+void sum_placed(PlacedRows& placed, const ProductSource& job, T alpha, const T* a_values, const T* b_values, T* values,
+                cudaStream_t stream);
 
 }  // namespace rmsp::kernels::spgemm

@@ -54,6 +54,10 @@ inline constexpr std::int64_t tile_weight = 1024;
 inline constexpr std::int64_t some_weight = 1536;
 inline constexpr std::int64_t most_weight = 12000;
 
+/// What a heavy row weighs where tiles of rows are cut: its tile ends behind it, and leaves it out.
+inline constexpr std::int64_t weight_of_heavy = 16 * tile_weight;
+static_assert(weight_of_heavy > most_weight);
+
 /// Tiles that one launch takes.
 struct TileList {
     DeviceArray<ProductTile> tiles;      ///< empty: there are none
@@ -96,8 +100,25 @@ struct ProductTiles {
 /// room
 template <class T>
 ProductTiles make_tiles(const ProductSource& job, std::int64_t most_bytes, const Context& context);
+struct HeavyCount {
+    std::int64_t rows;
+    std::int64_t a_entries;
+};
+/// Parts of heavy rows alone, those between whose sums in `before`, and the next, lies weight_of_heavy.
+template <class T>
+ProductTiles make_parts(const ProductSource& job, const std::int64_t* before, HeavyCount count, std::int64_t most_bytes,
+                        const Context& context);
 /// values = alpha times the sums of the products. The sums of parts are kept in `tiles`: one call at a time.
 template <class T>
 void sum_tiles(ProductTiles& tiles, T alpha, const T* a_values, const T* b_values, T* values, cudaStream_t stream);
+/// In two steps, between which, or before which, others may compute the other rows: sums of parts, if there are any,
+/// whose launch is the first of the phase, and what is added up of them, whose launch is the last.
+/// @{
+template <class T>
+void sum_parts(ProductTiles& tiles, T alpha, const T* a_values, const T* b_values, Overlap& overlap,
+               cudaStream_t stream);
+template <class T>
+void add_parts(const ProductTiles& tiles, T alpha, T* values, Overlap overlap, cudaStream_t stream);
+/// @}
 
 }  // namespace rmsp::kernels::spgemm

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 
 #include <kernels/cuda_timer.cuh>
@@ -66,63 +67,77 @@ public:
         // What is kept for later calls is worth it from the first repetition on.
         if (!tried_) {
             tried_ = true;
-            const bool only_plain = by.entries && by.plain && is_launch_bound(structure.products);
-            if (only_plain) {
-                list(job, structure, left, run, context);
-            }
-            if (listed_.products.size() == 0 && (by.tiles || by.places || by.entries)) {
-                Trial trial(stream, kept);
-                if (by.tiles) {
-                    tiles_ = made([&] { return make_tiles<T>(structure, worth_keeping(structure, 2, left), context); });
-                    if (!tiles_.empty() && !trial.is_faster(by_tiles)) {
-                        tiles_ = {};
-                    }
-                }
-                if (by.places) {
-                    placed_ = made([&] {
-                        return place_rows(structure, sizeof(T), worth_keeping(structure, 3, left_of(left)), context);
-                    });
-                    if (!placed_.empty()) {
-                        if (trial.is_faster(by_places)) {
-                            tiles_ = {};
-                        } else {
-                            placed_ = {};
-                        }
-                    }
-                }
-                if (by.entries && !only_plain) {
-                    list(job, structure, left_of(left), run, context);
-                }
-                if (listed_.products.size() > 0) {
-                    const bool plain = by.plain && trial.is_faster(by_entries);
-                    packed_ = pack_products(listed_, structure.c_entries, left_of(left), context);
-                    const bool packed = packed_.words.size() > 0 && trial.is_faster(by_packed);
-                    if (!packed) {
-                        packed_ = {};
-                    }
-                    if (packed || !plain) {
-                        listed_ = {};
-                    }
-                    if (packed || plain) {
-                        tiles_ = {};
-                        placed_ = {};
-                    }
-                }
-            }
+            keep_fastest(job, structure, by, left, run, {kept, by_tiles, by_places, by_entries, by_packed}, context);
         }
         kept();
     }
 
 private:
+    using Way = std::function<void()>;
+    struct Ways {
+        Way kept;  ///< of those that are, or the numeric phase
+        Way tiles;
+        Way places;
+        Way entries;
+        Way packed;
+    };
+
+    /// Makes lists, and keeps what the fastest way needs.
+    template <class Run>
+    void keep_fastest(const NumericJob<T>& job, const ProductSource& structure, ListedBy by, std::int64_t left,
+                      const Run& run, const Ways& ways, const Context& context)
+    {
+        if (by.entries && by.plain && is_launch_bound(structure.products)) {
+            list(job, structure, left, run, context);
+            if (listed_.products.size() > 0) {
+                return;
+            }
+            by.entries = false;
+        }
+        if (!by.tiles && !by.places && !by.entries) {
+            return;
+        }
+        Trial trial(static_cast<cudaStream_t>(context.stream), ways.kept);
+        if (by.tiles) {
+            tiles_ = made([&] { return make_tiles<T>(structure, worth_keeping(structure, 2, left), context); });
+            if (!tiles_.empty() && !trial.is_faster(ways.tiles)) {
+                tiles_ = {};
+            }
+        }
+        if (by.places) {
+            placed_ =
+                made([&] { return place_rows<T>(structure, worth_keeping(structure, 3, left_of(left)), context); });
+            if (!placed_.empty() && trial.is_faster(ways.places)) {
+                tiles_ = {};
+            } else {
+                placed_ = {};
+            }
+        }
+        if (by.entries) {
+            list(job, structure, left_of(left), run, context);
+        }
+        if (listed_.products.size() > 0) {
+            const bool plain = by.plain && trial.is_faster(ways.entries);
+            packed_ = pack_products(listed_, structure.c_entries, left_of(left), context);
+            const bool packed = packed_.words.size() > 0 && trial.is_faster(ways.packed);
+            if (!packed) {
+                packed_ = {};
+            }
+            if (packed || !plain) {
+                listed_ = {};
+            }
+            if (packed || plain) {
+                tiles_ = {};
+                placed_ = {};
+            }
+        }
+    }
+
     /// Ways are timed one after the other.
     class Trial {
     public:
-        template <class Way>
-        Trial(cudaStream_t stream, const Way& way) : stream_(stream), least_(time(way))
-        {
-        }
+        Trial(cudaStream_t stream, const Way& way) : stream_(stream), least_(time(way)) {}
         /// Whether it is the fastest so far.
-        template <class Way>
         bool is_faster(const Way& way)
         {
             const float its = time(way);
@@ -132,7 +147,6 @@ private:
         }
 
     private:
-        template <class Way>
         float time(const Way& way)
         {
             way();  // the first call of a kernel takes longer

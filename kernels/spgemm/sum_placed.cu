@@ -210,8 +210,8 @@ PlacedKernel<T> placed_kernel_of(int lanes, int chunks)
 }  // namespace
 
 template <class T>
-void sum_placed(const PlacedRows& placed, const ProductSource& job, T alpha, const T* a_values, const T* b_values,
-                T* values, cudaStream_t stream)
+void sum_placed(PlacedRows& placed, const ProductSource& job, T alpha, const T* a_values, const T* b_values, T* values,
+                cudaStream_t stream)
 {
     if (placed.words.size() > 0) {
         const auto shared_bytes = banked<T>(placed.room * placed_threads) * sizeof(T);
@@ -223,6 +223,7 @@ void sum_placed(const PlacedRows& placed, const ProductSource& job, T alpha, con
     const auto mean = static_cast<int>((job.products + job.a_entries - 1) / job.a_entries);
     const PlacedKernel<T> kernel = placed_kernel_of<T>(placed.lanes, (mean + 31) / 32);
     Overlap overlap{placed.overlaps, true};
+    sum_parts(placed.heavy, alpha, a_values, b_values, overlap, stream);
     // Long rows first: short ones fill what they leave.
     for (auto launch = placed.launches.rbegin(); launch != placed.launches.rend(); ++launch) {
         const int lanes = placed.lanes;
@@ -236,10 +237,11 @@ void sum_placed(const PlacedRows& placed, const ProductSource& job, T alpha, con
                            alpha, a_values, b_values, values);
         overlap.first = false;
     }
+    add_parts(placed.heavy, alpha, values, overlap, stream);
 }
 
 #define RMSP_INSTANTIATE(T) \
-    template void sum_placed(const PlacedRows&, const ProductSource&, T, const T*, const T*, T*, cudaStream_t);
+    template void sum_placed(PlacedRows&, const ProductSource&, T, const T*, const T*, T*, cudaStream_t);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels::spgemm

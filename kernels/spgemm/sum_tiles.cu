@@ -168,10 +168,27 @@ void sum_list(const TileList& list, const ProductTiles& all, T alpha, const T* a
                        values);
 }
 
+}  // namespace
+
 template <class T>
-void add_parts(const PartSums& sums, T alpha, T* values, Overlap overlap, cudaStream_t stream)
+void sum_parts(ProductTiles& tiles, T alpha, const T* a_values, const T* b_values, Overlap& overlap,
+               cudaStream_t stream)
 {
+    if (tiles.parts.tiles.size() > 0) {
+        sum_list(tiles.parts, tiles, alpha, a_values, b_values, tiles.sums.places.data(),
+                 reinterpret_cast<T*>(tiles.sums.sums.data()), overlap, stream);
+        overlap.first = false;
+    }
+}
+
+template <class T>
+void add_parts(const ProductTiles& tiles, T alpha, T* values, Overlap overlap, cudaStream_t stream)
+{
+    const PartSums& sums = tiles.sums;
     const auto count = static_cast<std::int64_t>(sums.entries.size());
+    if (count == 0) {
+        return;
+    }
     const std::int64_t mean = static_cast<std::int64_t>(sums.places.size()) / count;
     const int lanes = mean <= 4 ? 1 : mean <= 32 ? 8 : 32;
     const auto kernel = lanes == 1   ? add_parts_kernel<1, T>
@@ -182,28 +199,23 @@ void add_parts(const PartSums& sums, T alpha, T* values, Overlap overlap, cudaSt
                        alpha, values);
 }
 
-}  // namespace
-
 template <class T>
 void sum_tiles(ProductTiles& tiles, T alpha, const T* a_values, const T* b_values, T* values, cudaStream_t stream)
 {
     Overlap overlap{tiles.overlaps, true};
-    const bool parts = tiles.parts.tiles.size() > 0;
-    if (parts) {
-        sum_list(tiles.parts, tiles, alpha, a_values, b_values, tiles.sums.places.data(),
-                 reinterpret_cast<T*>(tiles.sums.sums.data()), overlap, stream);
-        overlap.first = false;
-    }
+    sum_parts(tiles, alpha, a_values, b_values, overlap, stream);
     if (tiles.rows.tiles.size() > 0) {
         sum_list(tiles.rows, tiles, alpha, a_values, b_values, static_cast<const std::uint32_t*>(nullptr), values,
                  overlap, stream);
+        overlap.first = false;
     }
-    if (parts) {
-        add_parts(tiles.sums, alpha, values, overlap, stream);
-    }
+    add_parts(tiles, alpha, values, overlap, stream);
 }
 
-#define RMSP_INSTANTIATE(T) template void sum_tiles(ProductTiles&, T, const T*, const T*, T*, cudaStream_t);
+#define RMSP_INSTANTIATE(T)                                                                \
+    template void sum_tiles(ProductTiles&, T, const T*, const T*, T*, cudaStream_t);       \
+    template void sum_parts(ProductTiles&, T, const T*, const T*, Overlap&, cudaStream_t); \
+    template void add_parts(const ProductTiles&, T, T*, Overlap, cudaStream_t);
 RMSP_FOR_EACH_VALUE_TYPE(RMSP_INSTANTIATE)
 
 }  // namespace rmsp::kernels::spgemm
