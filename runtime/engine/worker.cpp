@@ -14,6 +14,13 @@
 #include "core/team.hpp"
 
 namespace rmsp::engine {
+namespace {
+
+/// For so long a worker is awake: whoever waits for each of his calls comes back within microseconds, while a wake-up
+/// costs tens of them.
+constexpr std::chrono::microseconds awake{50};
+
+}  // namespace
 
 Worker::Worker(int rank, const Placement& placement, DeviceFactory factory) : rank_(rank)
 {
@@ -174,15 +181,31 @@ void Worker::perform_next() noexcept
 
 void Worker::stay_awake() const
 {
-    // Whoever waits for each of his calls comes back within microseconds, while a wake-up costs tens of them. Threads
-    // of host devices would take cores from each other.
-    constexpr std::chrono::microseconds at_most{50};
-    if (device_->shares_host_memory()) {
-        return;
+    const auto is_there = [this] {
+        return waiting_.load(std::memory_order_relaxed) || under_way_.load(std::memory_order_relaxed) > 0;
+    };
+    if (!device_->shares_host_memory()) {
+        const auto end = std::chrono::steady_clock::now() + awake;
+        while (!is_there() && std::chrono::steady_clock::now() < end) {
+        }
+    } else if (core::team_may_wait_awake()) {
+        core::wait_awake(awake, is_there);
     }
-    const auto end = std::chrono::steady_clock::now() + at_most;
-    while (!waiting_.load(std::memory_order_relaxed) && under_way_.load(std::memory_order_relaxed) == 0 &&
-           std::chrono::steady_clock::now() < end) {
+}
+
+void Worker::end_on_host(Tasks& one) noexcept
+{
+    const auto end = [&] {
+        if (one.front().done) {
+            one.front().done(nullptr);
+        }
+        one.clear();
+    };
+    const int team = core::last_team();
+    if (team > 1 && core::team_may_wait_awake()) {
+        core::keep_team_awake(team, awake, end, [this] { return waiting_.load(std::memory_order_relaxed); });
+    } else {
+        end();
     }
 }
 
@@ -214,9 +237,7 @@ void Worker::perform(Tasks& one, bool more) noexcept
     Task& task = one.front();
     task.run(*this);
     if (device_->shares_host_memory()) {
-        if (task.done) {
-            task.done(nullptr);
-        }
+        end_on_host(one);
         return;
     }
     // Tasks that wait are performed next, in any case. To record an event takes about a microsecond, and to ask for it

@@ -5,6 +5,7 @@
 #include <kernels/spmv/common/csr_row.hpp>
 #include <kernels/spmv/spmv.hpp>
 
+#include "core/team.hpp"
 #include "core/wide_vectors.hpp"
 
 namespace rmsp::kernels {
@@ -48,6 +49,7 @@ public:
                 apply_range(row_ptr, cuts_[0], cuts_[1], alpha, x, beta, y);
                 return;
             }
+            core::note_team(ranges_);
             // One range each; correct as well if the team turns out smaller than asked for.
 #pragma omp parallel for num_threads(ranges_) schedule(static, 1)
             for (int k = 0; k < ranges_; ++k) {

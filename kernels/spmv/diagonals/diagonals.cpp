@@ -7,6 +7,7 @@
 #include <kernels/spmv/common/csr_row.hpp>
 #include <kernels/spmv/spmv.hpp>
 
+#include "core/team.hpp"
 #include "core/wide_vectors.hpp"
 
 namespace rmsp::kernels {
@@ -164,6 +165,7 @@ private:
             f(parts_[0], cuts_[0], cuts_[1]);
             return;
         }
+        core::note_team(ranges_);
 #pragma omp parallel for num_threads(ranges_) schedule(static, 1)
         for (int k = 0; k < ranges_; ++k) {
             const auto part = static_cast<std::size_t>(k);

@@ -7,6 +7,7 @@
 #include <kernels/spmv/row_slices/policy.hpp>
 #include <kernels/spmv/spmv.hpp>
 
+#include "core/team.hpp"
 #include "core/wide_vectors.hpp"
 
 namespace rmsp::kernels {
@@ -129,6 +130,7 @@ private:
             f(parts_[0]);
             return;
         }
+        core::note_team(ranges_);
 #pragma omp parallel for num_threads(ranges_) schedule(static, 1)
         for (int k = 0; k < ranges_; ++k) {
             f(parts_[static_cast<std::size_t>(k)]);
