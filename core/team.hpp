@@ -40,11 +40,44 @@ inline void set_threads_of_team([[maybe_unused]] int threads)
 #endif
 }
 
-/// That a team of the calling thread works now, of so many threads, which will be awake for a moment afterwards.
-inline thread_local int threads_at_work = 0;
-inline void note_team(int threads) { threads_at_work = threads; }
-/// The last one that was noted since this was asked before; 0: none.
-inline int last_team() { return std::exchange(threads_at_work, 0); }
+/// The calling thread's team, as far as its last task made use of it.
+struct TeamUse {
+    int threads = 0;            ///< that were to share its work; 0: none
+    bool worth_waking = false;  ///< for that work
+    bool worked = false;        ///< they did, and are awake for a moment afterwards
+    bool awake = false;         ///< until the next parallel region
+};
+inline thread_local TeamUse team_use;
+/// What was noted since this was asked before.
+inline TeamUse last_team_use() { return std::exchange(team_use, {}); }
+/// Whether so many threads are to share what comes next: work that is not worth waking them is theirs where they are
+/// awake.
+inline bool shares(int threads, bool worth_waking)
+{
+    if (threads <= 1) {
+        return false;
+    }
+    const bool shared = team_use.awake || worth_waking;
+    team_use = {.threads = threads, .worth_waking = worth_waking, .worked = shared, .awake = false};
+    return shared;
+}
+/// f(k) for 0 <= k < n: on a thread each, if n threads share that, also if the team turns out smaller.
+template <class F>
+void share(int n, bool worth_waking, const F& f)
+{
+    if (!shares(n, worth_waking)) {
+        for (int k = 0; k < n; ++k) {
+            f(k);
+        }
+        return;
+    }
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(n) schedule(static, 1)
+#endif
+    for (int k = 0; k < n; ++k) {
+        f(k);
+    }
+}
 
 /// Threads that wait for the next work for so long, or until `is_there()`, are awake when it comes. Others may have
 /// their cores meanwhile.
@@ -75,6 +108,7 @@ void keep_team_awake([[maybe_unused]] int threads, std::chrono::microseconds at_
         }
         wait_awake(at_most, [&] { return done.load(std::memory_order_relaxed) && is_there(); });
     }
+    team_use.awake = is_there();
 }
 
 /// Whether threads may wait awake: OMP_WAIT_POLICY=passive forbids it.

@@ -25,6 +25,7 @@ struct Context {
     int threads = 1;         ///< size of the OpenMP team: of host devices, and of what is prepared on the host for GPUs
     int compute_units = 1;   ///< GPUs: multiprocessors
     Memory* memory = nullptr;  ///< for prepare() and update_values(); apply() never allocates
+    bool wakes_team = true;    ///< host devices: whether what is prepared is worth waking a team that sleeps
 };
 
 /// An array in the memory of a device, owned.

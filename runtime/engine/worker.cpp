@@ -19,6 +19,7 @@ namespace {
 /// For so long a worker is awake: whoever waits for each of his calls comes back within microseconds, while a wake-up
 /// costs tens of them.
 constexpr std::chrono::microseconds awake{50};
+constexpr int most_counted = 1 << 20;
 
 }  // namespace
 
@@ -143,6 +144,9 @@ void Worker::loop() noexcept
         if (under_way_.load(std::memory_order_relaxed) == 0) {
             stay_awake();
             std::unique_lock lock(mutex_);
+            if (tasks_.empty()) {
+                in_a_row_ = 0;
+            }
             changed_.wait(lock, [this] { return !tasks_.empty() || !pending_.empty() || stopping_; });
             if (tasks_.empty() && pending_.empty()) {
                 return;
@@ -201,9 +205,14 @@ void Worker::end_on_host(Tasks& one) noexcept
         }
         one.clear();
     };
-    const int team = core::last_team();
-    if (team > 1 && core::team_may_wait_awake()) {
-        core::keep_team_awake(team, awake, end, [this] { return waiting_.load(std::memory_order_relaxed); });
+    // Work that is not worth waking a team is shared where a caller has waited for many tasks, one after the other.
+    // Where others are queued already, to begin and to end them together takes longer than they do.
+    constexpr int long_row = 128;
+    const auto is_there = [this] { return waiting_.load(std::memory_order_relaxed); };
+    const core::TeamUse use = core::last_team_use();
+    const bool small_too = !is_there() && (use.worked || in_a_row_ >= long_row);
+    if (use.threads > 1 && (use.worth_waking || small_too) && core::team_may_wait_awake()) {
+        core::keep_team_awake(use.threads, awake, end, is_there);
     } else {
         end();
     }
@@ -237,6 +246,7 @@ void Worker::perform(Tasks& one, bool more) noexcept
     Task& task = one.front();
     task.run(*this);
     if (device_->shares_host_memory()) {
+        in_a_row_ = std::min(in_a_row_ + 1, most_counted);
         end_on_host(one);
         return;
     }

@@ -35,6 +35,8 @@ constexpr double most_held_share = 1.0 / 32;
 constexpr std::int64_t least_shared = 65536;
 // As many for kernels with a format of their own, which are faster.
 constexpr std::int64_t least_shared_in_format = 400'000;
+// A team that is awake shares less, but so many for each thread: to begin and end together takes microseconds.
+constexpr std::int64_t least_of_a_thread = 65536;
 
 /// What it costs that a candidate is made ready and raced, if it loses.
 template <class T>
@@ -87,9 +89,11 @@ void prepare_kernel(ShardPlan& plan, const Shard<T>& shard, RowShard<T>& own, en
     const DeviceKind kind = worker.device().info().kind;
     const auto prepare = [&](const kernels::SpmvKernel<T>& kernel) {
         kernels::Context context = worker.context();
+        const std::int64_t work = shard.owned.nnz + 4 * shard.owned.rows;
         if (worker.device().shares_host_memory() &&
-            shard.owned.nnz + 4 * shard.owned.rows < (kernel.info.streams ? least_shared : least_shared_in_format)) {
-            context.threads = 1;
+            work < (kernel.info.streams ? least_shared : least_shared_in_format)) {
+            context.wakes_team = false;
+            context.threads = static_cast<int>(std::clamp<std::int64_t>(work / least_of_a_thread, 1, context.threads));
         }
         return kernel.prepare(shard.owned, rows, context);
     };

@@ -28,6 +28,7 @@ public:
     OpenMp(const CsrShard<T>& shard, const Context& context)
         : shard_(shard),
           ranges_(std::max(context.threads, 1)),
+          wakes_team_(context.wakes_team),
           ahead_(fetches_ahead(shard.nnz * static_cast<std::int64_t>(sizeof(V) + sizeof(std::int32_t)) / ranges_)),
           wide_(core::has_wide_vectors())
     {
@@ -45,16 +46,10 @@ public:
     void apply(T alpha, const T* x, T beta, T* y, const Context& /*context*/) override
     {
         shard_.row_ptr.visit([&](const auto* row_ptr) {
-            if (ranges_ == 1) {
-                apply_range(row_ptr, cuts_[0], cuts_[1], alpha, x, beta, y);
-                return;
-            }
-            core::note_team(ranges_);
-            // One range each; correct as well if the team turns out smaller than asked for.
-#pragma omp parallel for num_threads(ranges_) schedule(static, 1)
-            for (int k = 0; k < ranges_; ++k) {
-                apply_range(row_ptr, cuts_[k], cuts_[k + 1], alpha, x, beta, y);
-            }
+            core::share(ranges_, wakes_team_, [&](int k) {
+                apply_range(row_ptr, cuts_[static_cast<std::size_t>(k)], cuts_[static_cast<std::size_t>(k) + 1], alpha,
+                            x, beta, y);
+            });
             for (int k = 1; k < ranges_; ++k) {
                 if (cuts_[k].partial >= 0 && cuts_[k].partial != cuts_[k - 1].partial) {
                     finish_row(row_ptr, cuts_[k], alpha, beta, y);
@@ -185,6 +180,7 @@ private:
     const V* values_ = nullptr;
     DeviceArray<V> copy_;
     int ranges_;
+    bool wakes_team_;
     bool ahead_;             ///< asks for its arrays ahead
     bool wide_;              ///< runs what is compiled for wider vectors
     std::vector<Cut> cuts_;  ///< ranges_ + 1

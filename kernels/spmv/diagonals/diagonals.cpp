@@ -46,6 +46,7 @@ public:
     Diagonals(const CsrShard<T>& shard, const Context& context)
         : shard_(shard),
           ranges_(std::max(context.threads, 1)),
+          wakes_team_(context.wakes_team),
           ahead_(csr::fetches_ahead(shard.nnz * static_cast<std::int64_t>(sizeof(V)) / ranges_)),
           wide_(core::has_wide_vectors()),
           parts_(static_cast<std::size_t>(ranges_))
@@ -161,16 +162,10 @@ private:
     template <class F>
     void for_each_part(const F& f)
     {
-        if (ranges_ == 1) {
-            f(parts_[0], cuts_[0], cuts_[1]);
-            return;
-        }
-        core::note_team(ranges_);
-#pragma omp parallel for num_threads(ranges_) schedule(static, 1)
-        for (int k = 0; k < ranges_; ++k) {
+        core::share(ranges_, wakes_team_, [&](int k) {
             const auto part = static_cast<std::size_t>(k);
             f(parts_[part], cuts_[part], cuts_[part + 1]);
-        }
+        });
     }
 
     /// Calls f(lanes) for strips of 16 rows, then of 8, then of what is left.
@@ -344,6 +339,7 @@ private:
 
     CsrShard<T> shard_;
     int ranges_;
+    bool wakes_team_;
     bool ahead_;  ///< asks for its arrays ahead
     bool wide_;   ///< runs what is compiled for wider vectors
     std::int64_t turned_entries_ = 0;

@@ -35,6 +35,7 @@ public:
     RowSlices(const CsrShard<T>& shard, const Context& context)
         : shard_(shard),
           ranges_(std::max(context.threads, 1)),
+          wakes_team_(context.wakes_team),
           ahead_(csr::fetches_ahead(shard.nnz * static_cast<std::int64_t>(sizeof(V) + sizeof(std::int32_t)) / ranges_)),
           wide_(core::has_wide_vectors()),
           parts_(static_cast<std::size_t>(ranges_))
@@ -126,15 +127,7 @@ private:
     template <class F>
     void for_each_part(const F& f)
     {
-        if (ranges_ == 1) {
-            f(parts_[0]);
-            return;
-        }
-        core::note_team(ranges_);
-#pragma omp parallel for num_threads(ranges_) schedule(static, 1)
-        for (int k = 0; k < ranges_; ++k) {
-            f(parts_[static_cast<std::size_t>(k)]);
-        }
+        core::share(ranges_, wakes_team_, [&](int k) { f(parts_[static_cast<std::size_t>(k)]); });
     }
 
     /// The part's rows in the order of its slices, longer ones behind all of them.
@@ -278,6 +271,7 @@ private:
 
     CsrShard<T> shard_;
     int ranges_;
+    bool wakes_team_;
     bool ahead_;  ///< asks for its arrays ahead
     bool wide_;   ///< runs what is compiled for wider vectors
     std::vector<Part> parts_;
