@@ -19,7 +19,8 @@ namespace {
 /// For so long a worker is awake: whoever waits for each of his calls comes back within microseconds, while a wake-up
 /// costs tens of them.
 constexpr std::chrono::microseconds awake{50};
-constexpr int most_counted = 1 << 20;
+/// So many tasks in a row are long, and are counted no further: kernels have raced before, under the same conditions.
+constexpr int long_row = 128;
 
 }  // namespace
 
@@ -207,7 +208,6 @@ void Worker::end_on_host(Tasks& one) noexcept
     };
     // Work that is not worth waking a team is shared where a caller has waited for many tasks, one after the other.
     // Where others are queued already, to begin and to end them together takes longer than they do.
-    constexpr int long_row = 128;
     const auto is_there = [this] { return waiting_.load(std::memory_order_relaxed); };
     const core::TeamUse use = core::last_team_use();
     const bool small_too = !is_there() && (use.worked || in_a_row_ >= long_row);
@@ -246,7 +246,7 @@ void Worker::perform(Tasks& one, bool more) noexcept
     Task& task = one.front();
     task.run(*this);
     if (device_->shares_host_memory()) {
-        in_a_row_ = std::min(in_a_row_ + 1, most_counted);
+        in_a_row_ = std::min(in_a_row_ + 1, long_row);
         end_on_host(one);
         return;
     }

@@ -118,7 +118,7 @@ private:
     bool stopping_ = false;
     Tasks pending_;                          ///< under mutex_; the worker's thread alone takes from it
     std::atomic<std::size_t> under_way_{0};  ///< how many; written under mutex_
-    int in_a_row_ = 0;                       ///< tasks since the worker slept, of devices of the host
+    int in_a_row_ = 0;                       ///< tasks since the worker slept, on a device of the host
     int sharing_ = 0;                        ///< last ones of pending_ whose ends are not marked yet; under place_
     /// Free ones, under mutex_; has room for all that were made.
     std::vector<std::unique_ptr<Event>> events_;
