@@ -138,7 +138,6 @@ Hierarchy<T>::Hierarchy(const DistributedMatrix<T>& matrix, Method method, const
            coarsen(levels_.size() - 1)) {
     }
     finish();
-    timed("smoothers", [&] { make_vectors(); });
     describe(core::seconds_since(began));
 }
 
@@ -233,22 +232,53 @@ template <class T>
 void Hierarchy<T>::finish()
 {
     const std::int64_t rows = levels_.back().a.rows();
-    if (!stalled_.empty() || static_cast<int>(levels_.size()) >= options_.levels) {
-        if (rows > std::max(options_.coarse_rows, stalled_.empty() ? 0 : most_inverted)) {
-            stalled_ += fmt::format("{}the last matrix has {} rows, and is smoothed, not inverted",
-                                    stalled_.empty() ? "" : "; ", rows);
-            return;
+    std::future<Inverse> inverse;
+    if ((!stalled_.empty() || static_cast<int>(levels_.size()) >= options_.levels) &&
+        rows > std::max(options_.coarse_rows, stalled_.empty() ? 0 : most_inverted)) {
+        stalled_ += fmt::format("{}the last matrix has {} rows, and is smoothed, not inverted",
+                                stalled_.empty() ? "" : "; ", rows);
+    } else {
+        near_nullspace_.download(*state(levels_.back().a).runtime, rows);
+        if (near_nullspace_.constant()) {
+            near_nullspace_.host = matrix::constants(rows, near_nullspace_.host.count);
         }
+        inverse = invert_last();
     }
-    near_nullspace_.download(*state(levels_.back().a).runtime, rows);
-    if (near_nullspace_.constant()) {
-        near_nullspace_.host = matrix::constants(rows, near_nullspace_.host.count);
+    timed("smoothers", [&] {
+        if (varies()) {
+            scalars_.emplace(detail::SequenceAccess::handle(std::make_shared<detail::ScalarsState>(
+                state(levels_.front().a).runtime, 256, state(levels_.front().a).plan.devices)));
+        }
+        for (std::size_t i = 0; i < levels_.size(); ++i) {
+            if (i + 1 < levels_.size() || !inverse.valid()) {
+                make_vectors(i);
+            }
+        }
+    });
+    if (inverse.valid()) {
+        timed("coarse inverse", [&] {
+            Inverse found = inverse.get();
+            inverse_note_ = std::move(found.note);
+            Level<T>& last = levels_.back();
+            inverse_ = distributed::distribute_like(state(last.a), found.matrix.view());
+            if (levels_.size() > 1) {
+                last.x.emplace(detail::VectorAccess::handle(
+                    distributed::make_shared_x(state(last.a), state(levels_[levels_.size() - 2].p))));
+                last.b.emplace(inverse_->make_x(Layout::rows));
+            }
+        });
     }
-    const CsrMatrix<T> last = download(levels_.back().a);
-    timed("coarse inverse", [&] {
-        const CsrMatrix<T> inverse =
-            matrix::coarse_inverse(last.view(), near_nullspace_.host, sign_before_last(), inverse_note_);
-        inverse_ = distributed::distribute_like(state(levels_.back().a), inverse.view());
+}
+
+template <class T>
+std::future<typename Hierarchy<T>::Inverse> Hierarchy<T>::invert_last()
+{
+    CsrMatrix<T> last = download(levels_.back().a);
+    const double sign = timed("coarse inverse", [&] { return sign_before_last(); });
+    return std::async([last = std::move(last), near = near_nullspace_.host, sign] {
+        Inverse found;
+        found.matrix = matrix::coarse_inverse(last.view(), near, sign, found.note);
+        return found;
     });
 }
 
@@ -269,29 +299,22 @@ double Hierarchy<T>::sign_before_last() const
     return sum;
 }
 
+/// Of a level that is smoothed.
 template <class T>
-void Hierarchy<T>::make_vectors()
+void Hierarchy<T>::make_vectors(std::size_t number)
 {
-    if (varies()) {
-        scalars_.emplace(detail::SequenceAccess::handle(std::make_shared<detail::ScalarsState>(
-            state(levels_.front().a).runtime, 256, state(levels_.front().a).plan.devices)));
+    Level<T>& level = levels_[number];
+    const bool last = number + 1 == levels_.size();
+    if (number > 0) {
+        const DistributedMatrix<T>& before = levels_[number - 1].p;
+        level.x.emplace(detail::VectorAccess::handle(distributed::make_shared_x(state(level.a), state(before))));
+        level.b.emplace(level.a.make_y());
     }
-    for (std::size_t i = 0; i < levels_.size(); ++i) {
-        Level<T>& level = levels_[i];
-        const bool last = i + 1 == levels_.size();
-        if (i > 0) {
-            const DistributedMatrix<T>& before = levels_[i - 1].p;
-            level.x.emplace(detail::VectorAccess::handle(distributed::make_shared_x(state(level.a), state(before))));
-            level.b.emplace(last && inverse_ ? inverse_->make_x(Layout::rows) : level.a.make_y());
-        }
-        if (!last || !inverse_) {
-            level.smoother = make_smoother_(level.a);
-            level.residual.emplace(last ? level.a.make_y() : level.r.make_x(Layout::rows));
-            level.correction.emplace(level.a.make_y());
-        }
-        if (varies() && i > 0 && i <= most_doubled && !(last && inverse_)) {
-            make_krylov(level, level.a, *scalars_);
-        }
+    level.smoother = make_smoother_(level.a);
+    level.residual.emplace(last ? level.a.make_y() : level.r.make_x(Layout::rows));
+    level.correction.emplace(level.a.make_y());
+    if (varies() && number > 0 && number <= most_doubled) {
+        make_krylov(level, level.a, *scalars_);
     }
 }
 
@@ -318,13 +341,9 @@ void Hierarchy<T>::renew()
         }
         timed("galerkin", [&] { level.galerkin->renew(levels_[i + 1].a); });
     }
+    std::future<Inverse> inverse;
     if (inverse_) {
-        const CsrMatrix<T> last = download(levels_.back().a);
-        timed("coarse inverse", [&] {
-            const CsrMatrix<T> inverse =
-                matrix::coarse_inverse(last.view(), near_nullspace_.host, sign_before_last(), inverse_note_);
-            distributed::update_values(MatrixAccess::state(*inverse_), inverse.values.data());
-        });
+        inverse = invert_last();
     }
     timed("smoothers", [&] {
         for (const Level<T>& level : levels_) {
@@ -333,6 +352,13 @@ void Hierarchy<T>::renew()
             }
         }
     });
+    if (inverse_) {
+        timed("coarse inverse", [&] {
+            Inverse found = inverse.get();
+            inverse_note_ = std::move(found.note);
+            distributed::update_values(MatrixAccess::state(*inverse_), found.matrix.values.data());
+        });
+    }
     describe(core::seconds_since(began));
 }
 

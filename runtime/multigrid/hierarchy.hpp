@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,6 +67,11 @@ public:
     const PreconditionerReport& report() const { return report_; }
 
 private:
+    struct Inverse {
+        CsrMatrix<T> matrix;
+        std::string note;  ///< empty: as it should be
+    };
+
     CsrMatrix<T> download(const DistributedMatrix<T>& matrix);
     bool coarsen(std::size_t number);
     std::unique_ptr<Transfer<T>> make_transfer(std::size_t number);
@@ -73,7 +79,9 @@ private:
     void renew_transfer(Level<T>& level);
     void finish();
     double sign_before_last() const;
-    void make_vectors();
+    /// Of the last level's matrix, found by another thread of the host while the devices have other work.
+    std::future<Inverse> invert_last();
+    void make_vectors(std::size_t number);
     void describe(double seconds);
 
     /// Adds to the report's steps what a phase has done.

@@ -3,6 +3,7 @@
 #include <random>
 
 #include <gtest/gtest.h>
+#include <kernels/spmv/choose/distinct.hpp>
 #include <kernels/spmv/choose/features.hpp>
 #include <kernels/spmv/choose/meshes.hpp>
 #include <kernels/spmv/choose/model.hpp>
@@ -75,6 +76,24 @@ std::string best(const Features& f, int value_bytes, int products = 0)
         }
     }
     return name;
+}
+
+TEST(Distinct, CountsNumbersNearAndFar)
+{
+    Distinct numbers;
+    EXPECT_EQ(numbers.count(), 0);
+    const auto count = [&](std::vector<std::int64_t> added) {
+        numbers.clear();
+        for (const std::int64_t number : added) {
+            numbers.add(number);
+        }
+        return numbers.count();
+    };
+    EXPECT_EQ(count({7}), 1);
+    EXPECT_EQ(count({3, 3, 4, 3, 4, 4}), 2);
+    EXPECT_EQ(count({0, 63, 64, 127, 0, 64}), 4);                            // at the ends of words of marks
+    EXPECT_EQ(count({std::int64_t{1} << 40, 5, std::int64_t{1} << 40}), 2);  // too far apart to be marked
+    EXPECT_EQ(count({-2, 5, -2}), 2);
 }
 
 TEST(SpmvFeatures, StencilsAreDiagonalsWithoutHubs)

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -11,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include <kernels/spmv/choose/distinct.hpp>
 #include <kernels/spmv/choose/features.hpp>
 #include <kernels/spmv/common/slices.hpp>
 #include <kernels/spmv/common/tiles.hpp>
@@ -190,18 +190,17 @@ SliceCost slice_cost(const R& rows, std::int64_t first, std::int64_t end, int va
 
 /// Dense blocks that hold the entries of the rows [first, first + block.rows).
 template <class R>
-std::int64_t blocks_of(const R& rows, std::int64_t first, const BlockShape& block, std::vector<std::int64_t>& scratch)
+std::int64_t blocks_of(const R& rows, std::int64_t first, const BlockShape& block, Distinct& columns)
 {
-    scratch.clear();
+    columns.clear();
     for (std::int64_t row = first; row < first + block.rows; ++row) {
-        std::transform(rows.begin(row), rows.end(row), std::back_inserter(scratch), [&](auto column) {
+        std::for_each(rows.begin(row), rows.end(row), [&](auto column) {
             // Division of 32 bits takes a fraction of the time.
             using Unsigned = std::make_unsigned_t<decltype(column)>;
-            return static_cast<std::int64_t>(static_cast<Unsigned>(column) / static_cast<Unsigned>(block.cols));
+            columns.add(static_cast<std::int64_t>(static_cast<Unsigned>(column) / static_cast<Unsigned>(block.cols)));
         });
     }
-    std::sort(scratch.begin(), scratch.end());
-    return std::unique(scratch.begin(), scratch.end()) - scratch.begin();
+    return columns.count();
 }
 
 /// Columns are chosen by one half of a sample and counted in the other, since one that is drawn once would always seem
@@ -259,26 +258,6 @@ struct StretchSample {
 /// Entries whose sectors of x are counted together: what a multiprocessor gathers at about the same time.
 constexpr std::int64_t stretch_entries = 4096;
 
-/// Sorts them if they lie far apart.
-std::int64_t count_distinct(std::vector<std::int64_t>& numbers)
-{
-    const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
-    const std::int64_t first = *least;
-    const std::int64_t range = *most - first + 1;
-    constexpr std::int64_t bits = 64;
-    if (range <= bits * static_cast<std::int64_t>(numbers.size())) {
-        std::vector<std::uint64_t> seen(static_cast<std::size_t>((range + bits - 1) / bits));
-        for (const std::int64_t number : numbers) {
-            const std::int64_t at = number - first;
-            seen[static_cast<std::size_t>(at / bits)] |= std::uint64_t{1} << static_cast<unsigned>(at % bits);
-        }
-        return std::accumulate(seen.begin(), seen.end(), std::int64_t{0},
-                               [](std::int64_t sum, std::uint64_t word) { return sum + std::popcount(word); });
-    }
-    std::sort(numbers.begin(), numbers.end());
-    return std::unique(numbers.begin(), numbers.end()) - numbers.begin();
-}
-
 template <class C>
 StretchSample sample_stretch(const C* col_idx, std::int64_t count, int value_bytes)
 {
@@ -286,10 +265,11 @@ StretchSample sample_stretch(const C* col_idx, std::int64_t count, int value_byt
     const auto [least, most] =
         std::minmax_element(col_idx, col_idx + std::min<std::int64_t>(count, tile_entries_in_a_step));
     sample.narrow = fits_16_bits(static_cast<std::int64_t>(*least), static_cast<std::int64_t>(*most));
-    std::vector<std::int64_t> sectors(static_cast<std::size_t>(count));
-    std::transform(col_idx, col_idx + count, sectors.begin(),
-                   [&](C column) { return static_cast<std::int64_t>(column) * value_bytes / 32; });
-    sample.sectors = count_distinct(sectors);
+    Distinct sectors;
+    sectors.reserve(count);
+    std::for_each(col_idx, col_idx + count,
+                  [&](C column) { sectors.add(static_cast<std::int64_t>(column) * value_bytes / 32); });
+    sample.sectors = sectors.count();
     return sample;
 }
 
@@ -300,13 +280,13 @@ RunSample sample_run(const Rows<P, C>& rows, std::int64_t at, std::int64_t end, 
     constexpr std::int64_t longest_looked_at = 4096;  // a dense row has neither slices nor blocks of its own
     RunSample sample;
     sample.slice = slice_cost(rows, at, end, value_bytes, value_at);
-    std::vector<std::int64_t> scratch;
+    Distinct columns;
     for (std::size_t s = 0; s < shapes; ++s) {
         const BlockShape& shape = block_shapes[s];
         for (std::int64_t first = at; first + shape.rows <= std::min(end, at + most_block_rows); first += shape.rows) {
             const auto entries = static_cast<std::int64_t>(rows.end(first + shape.rows - 1) - rows.begin(first));
             if (entries <= longest_looked_at) {
-                sample.blocks[s] += blocks_of(rows, first, shape, scratch);
+                sample.blocks[s] += blocks_of(rows, first, shape, columns);
                 sample.block_entries[s] += entries;
             }
         }

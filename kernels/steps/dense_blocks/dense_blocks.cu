@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_load.cuh>
 #include <kernels/steps/dense_blocks/dense_blocks.hpp>
 
 namespace rmsp::kernels {
@@ -50,10 +51,13 @@ void multiply_blocks(const T* blocks, int size, std::int64_t rows, const T* r, T
 
 void load_dense_blocks(const Context& /*context*/)
 {
-    cudaFuncAttributes attributes{};
+    static cuda::LoadedKernels loaded;
+    loaded.need([] {
+        cudaFuncAttributes attributes{};
 #define RMSP_LOAD(T) RMSP_CUDA_CHECK(cudaFuncGetAttributes(&attributes, multiply_kernel<T>));
-    RMSP_FOR_EACH_VALUE_TYPE(RMSP_LOAD)
+        RMSP_FOR_EACH_VALUE_TYPE(RMSP_LOAD)
 #undef RMSP_LOAD
+    });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
 #include <kernels/cuda_lines.cuh>
+#include <kernels/cuda_load.cuh>
 #include <kernels/cuda_words.cuh>
 #include <kernels/steps/exchange/exchange.hpp>
 #include <kernels/steps/support/copy_part.cuh>
@@ -186,14 +187,17 @@ __global__ void __launch_bounds__(threads)
 
 void load_exchanges(const Context&)
 {
-    const auto load = []<int most>(std::integral_constant<int, most>) {
-        cudaFuncAttributes attributes{};
-        check(cudaFuncGetAttributes(&attributes, lines_kernel<most>), "cudaFuncGetAttributes");
-        check(cudaFuncGetAttributes(&attributes, exchange_kernel<most>), "cudaFuncGetAttributes");
-    };
-    load(std::integral_constant<int, 1>());
-    load(std::integral_constant<int, few_links>());
-    load(std::integral_constant<int, most_peer_links>());
+    static cuda::LoadedKernels loaded;
+    loaded.need([] {
+        const auto load = []<int most>(std::integral_constant<int, most>) {
+            cudaFuncAttributes attributes{};
+            check(cudaFuncGetAttributes(&attributes, lines_kernel<most>), "cudaFuncGetAttributes");
+            check(cudaFuncGetAttributes(&attributes, exchange_kernel<most>), "cudaFuncGetAttributes");
+        };
+        load(std::integral_constant<int, 1>());
+        load(std::integral_constant<int, few_links>());
+        load(std::integral_constant<int, most_peer_links>());
+    });
 }
 
 void exchange_lines(const LineExchange& exchange, const Context& context)

@@ -5,6 +5,7 @@
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
+#include <kernels/cuda_load.cuh>
 #include <kernels/steps/pass/finish_sums.cuh>
 #include <kernels/steps/pass/pass.hpp>
 
@@ -376,9 +377,12 @@ void finish_pass(const Pass<T>& pass, const PassPlace& place, const Context& con
 
 void load_passes(bool exact, const Context& /*context*/)
 {
+    static cuda::LoadedKernels loaded[2];
+    loaded[exact ? 1 : 0].need([&] {
 #define RMSP_LOAD(T) load<T>(exact);
-    RMSP_FOR_EACH_VALUE_TYPE(RMSP_LOAD)
+        RMSP_FOR_EACH_VALUE_TYPE(RMSP_LOAD)
 #undef RMSP_LOAD
+    });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_load.cuh>
 #include <kernels/cuda_slots.cuh>
 #include <kernels/steps/triangular/triangular.hpp>
 
@@ -191,9 +192,12 @@ void load_kernels()
 
 void load_triangular(const Context& /*context*/)
 {
+    static cuda::LoadedKernels loaded;
+    loaded.need([] {
 #define RMSP_LOAD(T) load_kernels<T>();
-    RMSP_FOR_EACH_VALUE_TYPE(RMSP_LOAD)
+        RMSP_FOR_EACH_VALUE_TYPE(RMSP_LOAD)
 #undef RMSP_LOAD
+    });
 }
 
 }  // namespace
