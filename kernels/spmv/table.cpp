@@ -8,7 +8,7 @@
 #define RMSP_CSR_TABLE(row)                                                                                           \
     row(csr_openmp) row(csr_reference) row(diagonals) row(row_slices) row(ehyb_host) row(ehyb_ghosts_host)            \
         row(ehyb_metis_host) row(ehyb_natural_host) row(sell_blocks) row(sell) row(sell_reordered) row(column_blocks) \
-            row(packed_tiles) row(csr_row_vector) row(csr_nnz_split) row(csr_row_warp) row(ehyb_cuda)                 \
+            row(packed_tiles) row(ell) row(csr_row_vector) row(csr_nnz_split) row(csr_row_warp) row(ehyb_cuda)        \
                 row(ehyb_ghosts_cuda) row(ehyb_metis_cuda) row(ehyb_natural_cuda) row(cusparse_csr_alg1)              \
                     row(cusparse_csr_alg2) row(cusparse_coo_alg1) row(cusparse_coo_alg2) row(cusparse_sell)           \
                         row(cusparse_bsr) row(cusparse_spmvop_alg1) row(cusparse_spmvop_alg2)

@@ -6,8 +6,8 @@
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
 #include <kernels/cuda_launch.cuh>
+#include <kernels/spmv/common/read_ahead.cuh>
 #include <kernels/spmv/csr_row_vector/policy.hpp>
-#include <kernels/spmv/csr_row_vector/read_ahead.cuh>
 #include <kernels/spmv/csr_row_vector/staged_rows.hpp>
 #include <kernels/spmv/spmv.hpp>
 
@@ -198,8 +198,9 @@ private:
     {
         const std::int64_t rows = end - first;
         const dim3 blocks(static_cast<unsigned>(blocks_for(rows)));
-        const ReadAhead ahead = rows == shard_.rows
-                                    ? read_ahead(shard_, x, blocks_for(rows) * vector_threads, context.compute_units)
+        const std::int64_t launched = blocks_for(rows) * vector_threads;
+        const ReadAhead ahead = rows == shard_.rows && reads_ahead(shard_.nnz, launched, context.compute_units)
+                                    ? read_ahead(shard_, shard_.nnz, x, launched)
                                     : ReadAhead{};
         const auto stream = static_cast<cudaStream_t>(context.stream);
         if constexpr (Width == 2) {

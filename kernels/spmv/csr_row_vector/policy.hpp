@@ -50,8 +50,6 @@ constexpr bool stages_rows(const RowStatistics& rows, const StagedRows& limits =
 template <class T>
 inline constexpr int row_vector_width = sizeof(T) == sizeof(float) ? 2 : 1;
 
-inline constexpr std::int64_t line_bytes = 128;
-
 /// Where csr-row-vector asks for all that it reads as it begins.
 struct SmallProducts {
     std::int64_t threads_per_multiprocessor = 1024;  ///< which run at once, whatever registers they take

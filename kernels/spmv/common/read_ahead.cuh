@@ -3,13 +3,15 @@
 #include <cstdint>
 
 #include <kernels/context.hpp>
-#include <kernels/spmv/csr_row_vector/policy.hpp>
 
-/// What a product of a small matrix reads, asked for by all of its threads as it begins. Row pointers say which
-/// columns, and these which entries of x: three waits for the memory, one behind the other, are most of what such a
-/// product takes, and the caches have the rest of it by the end of the first one.
+/// What a product of a small matrix reads, asked for by all of its threads as it begins. Columns say which entries of
+/// x, and row pointers, where there are any, which columns: waits for the memory, one behind the other, are most of
+/// what such a product takes, and the caches have the rest of it by the end of the first one.
 namespace rmsp::kernels {
 
+inline constexpr std::int64_t line_bytes = 128;
+
+/// Lines of an array each, and of the next one behind them.
 struct ReadAhead {
     const char* values = nullptr;
     const char* columns = nullptr;
@@ -26,20 +28,20 @@ std::int64_t lines_of(const E* array, std::int64_t entries, const char*& from)
     const auto begin = reinterpret_cast<std::uintptr_t>(array);
     const std::uintptr_t end = begin + static_cast<std::uintptr_t>(entries) * sizeof(E);
     from = reinterpret_cast<const char*>(begin / line_bytes * line_bytes);
+    if (entries == 0) {
+        return 0;
+    }
     return static_cast<std::int64_t>((end + line_bytes - 1) / line_bytes - begin / line_bytes);
 }
 
-/// Nothing, unless a thread has one line at most and all run at once. Of x only where the shard is a whole square
-/// matrix: others may have a part of it.
+/// Of `entries` values and columns, and of x; nothing, unless a thread has one line at most. Of x only where the shard
+/// is a whole square matrix: others may have a part of it.
 template <class T>
-ReadAhead read_ahead(const CsrShard<T>& shard, const T* x, std::int64_t threads, int compute_units)
+ReadAhead read_ahead(const CsrShard<T>& shard, std::int64_t entries, const T* x, std::int64_t threads)
 {
-    if (!reads_ahead(shard.nnz, threads, compute_units)) {
-        return {};
-    }
     ReadAhead ahead;
-    const std::int64_t of_values = lines_of(shard.values, shard.nnz, ahead.values);
-    const std::int64_t of_columns = lines_of(shard.col_idx, shard.nnz, ahead.columns);
+    const std::int64_t of_values = lines_of(shard.values, entries, ahead.values);
+    const std::int64_t of_columns = lines_of(shard.col_idx, entries, ahead.columns);
     const bool whole = shard.rows == shard.cols && shard.diagonal == 0;
     const std::int64_t lines = of_values + of_columns + (whole ? lines_of(x, shard.cols, ahead.x) : 0);
     if (lines > threads) {

@@ -1,0 +1,1 @@
+list(APPEND small spmv/ell/*.cu)
