@@ -2,14 +2,21 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
-/// OpenMP's teams, which have one thread where it is not compiled in.
+/// Threads that share the loops of the one that they belong to: OpenMP's teams, which have one thread where it is not
+/// compiled in, and a team that waits awake.
 namespace rmsp::core {
 
 /// The number of the calling thread in the team of a parallel region.
@@ -40,43 +47,65 @@ inline void set_threads_of_team([[maybe_unused]] int threads)
 #endif
 }
 
-/// The calling thread's team, as far as its last task made use of it.
-struct TeamUse {
-    int threads = 0;            ///< that were to share its work; 0: none
-    bool worth_waking = false;  ///< for that work
-    bool worked = false;        ///< they did, and are awake for a moment afterwards
-    bool awake = false;         ///< until the next parallel region
+/// Threads that share the work of the one that has made it, and wait awake for a moment afterwards. Where a process has
+/// more threads than cores, and two pools are enough for that, OpenMP's runtime lets a team sleep within a microsecond,
+/// which takes some 50 to wake: longer than a product of a small matrix. Of this one nobody waits for a thread that
+/// sleeps: whoever is awake takes what others have not begun. Its threads may use the cores that their maker may.
+class Team {
+public:
+    Team() = default;
+    ~Team();
+    Team(const Team&) = delete;
+    Team& operator=(const Team&) = delete;
+
+    using Body = void (*)(const void* f, int k);
+    /// body(f, k) once for 0 <= k < n, each by the k-th thread unless that comes too late; nothing may be thrown. Waits
+    /// for all. `wakes`: it is worth waking those that sleep; without, they sleep on. Called by one thread alone.
+    void run(int n, bool wakes, Body body, const void* f);
+    /// What the k-th thread, from the first behind the caller's on, does before anything else. Before the first run().
+    void begin_with(std::function<void(int k)> first) { first_ = std::move(first); }
+    /// Whether work is worth waking threads for that is not by itself, since more of it follows.
+    void set_more_follows(bool follows) noexcept { more_follows_ = follows; }
+
+private:
+    static constexpr int most_shares = 4096;
+
+    void make_threads(int count);
+    void help(int own);
+    bool begin(int k, std::uint64_t work);
+    void perform_all(std::uint64_t state, int own);
+
+    /// The number of the work, and how many shares it has: both are read at once.
+    std::atomic<std::uint64_t> state_{0};
+    Body body_ = nullptr;
+    const void* f_ = nullptr;
+    alignas(64) std::atomic<int> done_{0};
+    alignas(64) std::atomic<int> asleep_{0};
+    /// Of each share, the number of the last work of which it was begun; most_shares of them.
+    std::unique_ptr<std::atomic<std::uint64_t>[]> begun_;
+    bool more_follows_ = false;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool stopping_ = false;
+    std::function<void(int k)> first_;
+    std::vector<std::thread> threads_;
 };
-inline thread_local TeamUse team_use;
-/// What was noted since this was asked before.
-inline TeamUse last_team_use() { return std::exchange(team_use, {}); }
-/// Whether so many threads are to share what comes next: work that is not worth waking them is theirs where they are
-/// awake.
-inline bool shares(int threads, bool worth_waking)
-{
-    if (threads <= 1) {
-        return false;
-    }
-    const bool shared = team_use.awake || worth_waking;
-    team_use = {.threads = threads, .worth_waking = worth_waking, .worked = shared, .awake = false};
-    return shared;
-}
-/// f(k) for 0 <= k < n: on a thread each, if n threads share that, also if the team turns out smaller.
+
+/// The calling thread's own. \throws std::bad_alloc the first time, if there is no memory for it
+Team& own_team();
+
+/// f(k) for 0 <= k < n: by the calling thread's team, if that is awake or it is worth waking it.
 template <class F>
 void share(int n, bool worth_waking, const F& f)
 {
-    if (!shares(n, worth_waking)) {
+    if (n <= 1) {
         for (int k = 0; k < n; ++k) {
             f(k);
         }
         return;
     }
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(n) schedule(static, 1)
-#endif
-    for (int k = 0; k < n; ++k) {
-        f(k);
-    }
+    own_team().run(
+        n, worth_waking, [](const void* of, int k) { (*static_cast<const F*>(of))(k); }, &f);
 }
 
 /// Threads that wait for the next work for so long, or until `is_there()`, are awake when it comes. Others may have
@@ -89,27 +118,8 @@ void wait_awake(std::chrono::microseconds at_most, const IsThere& is_there)
         std::this_thread::yield();
     }
 }
-
-/// wait_awake() of a whole team of so many, which is awake now; the calling thread does first() before, in which loops
-/// are not shared by a team. A team that sleeps takes some 50 us to wake, and where a process has more threads than
-/// cores OpenMP's runtime lets it sleep within a microsecond.
-template <class First, class IsThere>
-void keep_team_awake([[maybe_unused]] int threads, std::chrono::microseconds at_most, const First& first,
-                     const IsThere& is_there)
-{
-    std::atomic<bool> done{false};
-#ifdef _OPENMP
-#pragma omp parallel num_threads(threads)
-#endif
-    {
-        if (thread_of_team() == 0) {
-            first();
-            done.store(true, std::memory_order_relaxed);
-        }
-        wait_awake(at_most, [&] { return done.load(std::memory_order_relaxed) && is_there(); });
-    }
-    team_use.awake = is_there();
-}
+/// For so long: whoever waits for each of his calls comes back within microseconds.
+inline constexpr std::chrono::microseconds awake{50};
 
 /// Whether threads may wait awake: OMP_WAIT_POLICY=passive forbids it.
 bool team_may_wait_awake();

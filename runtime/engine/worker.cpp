@@ -16,10 +16,8 @@
 namespace rmsp::engine {
 namespace {
 
-/// For so long a worker is awake: whoever waits for each of his calls comes back within microseconds, while a wake-up
-/// costs tens of them.
-constexpr std::chrono::microseconds awake{50};
-/// So many tasks in a row are long, and are counted no further: kernels have raced before, under the same conditions.
+/// From so many tasks in a row on more are expected, for which small ones are worth waking a team: kernels have raced
+/// before, under the same conditions.
 constexpr int long_row = 128;
 
 }  // namespace
@@ -190,31 +188,11 @@ void Worker::stay_awake() const
         return waiting_.load(std::memory_order_relaxed) || under_way_.load(std::memory_order_relaxed) > 0;
     };
     if (!device_->shares_host_memory()) {
-        const auto end = std::chrono::steady_clock::now() + awake;
+        const auto end = std::chrono::steady_clock::now() + core::awake;
         while (!is_there() && std::chrono::steady_clock::now() < end) {
         }
     } else if (core::team_may_wait_awake()) {
-        core::wait_awake(awake, is_there);
-    }
-}
-
-void Worker::end_on_host(Tasks& one) noexcept
-{
-    const auto end = [&] {
-        if (one.front().done) {
-            one.front().done(nullptr);
-        }
-        one.clear();
-    };
-    // Work that is not worth waking a team is shared where a caller has waited for many tasks, one after the other.
-    // Where others are queued already, to begin and to end them together takes longer than they do.
-    const auto is_there = [this] { return waiting_.load(std::memory_order_relaxed); };
-    const core::TeamUse use = core::last_team_use();
-    const bool small_too = !is_there() && (use.worked || in_a_row_ >= long_row);
-    if (use.threads > 1 && (use.worth_waking || small_too) && core::team_may_wait_awake()) {
-        core::keep_team_awake(use.threads, awake, end, is_there);
-    } else {
-        end();
+        core::wait_awake(core::awake, is_there);
     }
 }
 
@@ -244,12 +222,17 @@ std::unique_ptr<Event> Worker::take_event()
 void Worker::perform(Tasks& one, bool more) noexcept
 {
     Task& task = one.front();
-    task.run(*this);
     if (device_->shares_host_memory()) {
         in_a_row_ = std::min(in_a_row_ + 1, long_row);
-        end_on_host(one);
+        core::own_team().set_more_follows(in_a_row_ >= long_row);
+        task.run(*this);
+        if (task.done) {
+            task.done(nullptr);
+        }
+        one.clear();
         return;
     }
+    task.run(*this);
     // Tasks that wait are performed next, in any case. To record an event takes about a microsecond, and to ask for it
     // as long.
     constexpr int most_sharing = 7;

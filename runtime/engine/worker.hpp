@@ -94,9 +94,6 @@ private:
     void mark_end(Task& task) noexcept;
     /// Returns when there is a task, or shortly after.
     void stay_awake() const;
-    /// The one task of the list, which a device of the host has done, is told so, and let go. A team that worked on it
-    /// stays awake for the next one.
-    void end_on_host(Tasks& one) noexcept;
     /// The oldest task, with those that tell their ends together; false: it is not done.
     bool complete_oldest(bool block) noexcept;
     std::unique_ptr<Event> take_event();

@@ -34,9 +34,9 @@ constexpr double most_held_share = 1.0 / 32;
 // devices, and of the caller.
 constexpr std::int64_t least_shared = 65536;
 // As many for kernels with a format of their own, which are faster.
-constexpr std::int64_t least_shared_in_format = 400'000;
+constexpr std::int64_t least_shared_in_format = 131072;
 // A team that is awake shares less, but so many for each thread: to begin and end together takes microseconds.
-constexpr std::int64_t least_of_a_thread = 65536;
+constexpr std::int64_t least_of_a_thread = 8192;
 
 /// What it costs that a candidate is made ready and raced, if it loses.
 template <class T>

@@ -1,5 +1,10 @@
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -11,47 +16,71 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool stay_awake_until(bool work_comes)
+/// Which threads had a part of n shares.
+std::set<std::thread::id> share(core::Team& team, int n, bool wakes, std::chrono::microseconds each = 0us)
 {
-    bool told = false;
-    core::keep_team_awake(
-        2, 100us, [&] { told = true; }, [&] { return work_comes; });
-    return told;
+    std::mutex mutex;
+    std::set<std::thread::id> threads;
+    std::vector<int> calls(static_cast<std::size_t>(n));
+    const auto f = [&](int k) {
+        ++calls[static_cast<std::size_t>(k)];
+        std::this_thread::sleep_for(each);
+        const std::lock_guard lock(mutex);
+        threads.insert(std::this_thread::get_id());
+    };
+    team.run(
+        n, wakes, [](const void* of, int k) { (*static_cast<decltype(f)*>(of))(k); }, &f);
+    EXPECT_EQ(calls, std::vector<int>(static_cast<std::size_t>(n), 1));
+    return threads;
 }
 
-TEST(AwakeTeam, SharesWhatIsNotWorthWakingIt)
+TEST(Team, DoesEachShareOnce)
 {
-    (void)core::last_team_use();
-    EXPECT_FALSE(core::shares(2, false)) << "it sleeps";
-    const core::TeamUse slept = core::last_team_use();
-    EXPECT_EQ(slept.threads, 2);
-    EXPECT_FALSE(slept.worked);
-    EXPECT_TRUE(stay_awake_until(true));
-    EXPECT_TRUE(core::shares(2, false));
-    EXPECT_TRUE(core::last_team_use().worked);
-    EXPECT_FALSE(core::shares(2, false)) << "once";
-    EXPECT_TRUE(stay_awake_until(false));
-    EXPECT_FALSE(core::shares(2, false)) << "nothing came in time";
-    EXPECT_TRUE(stay_awake_until(true));
-    EXPECT_TRUE(core::shares(2, true));
-    EXPECT_FALSE(core::shares(2, false)) << "others have worked since";
-    EXPECT_TRUE(stay_awake_until(true));
-    (void)core::last_team_use();
-    EXPECT_FALSE(core::shares(2, false)) << "another task";
-    EXPECT_FALSE(core::shares(1, true)) << "one thread is no team";
+    core::Team team;
+    for (const int n : {0, 1, 2, 7, 3, 100, 5000}) {
+        SCOPED_TRACE(n);
+        for (const bool wakes : {false, true, false}) {
+            for (int i = 0; i < 20; ++i) {
+                share(team, n, wakes);
+            }
+        }
+    }
 }
 
-TEST(AwakeTeam, SharesEachRangeOnce)
+TEST(Team, IsWokenForWhatIsWorthIt)
 {
-    for (const bool worth_waking : {false, true}) {
-        std::vector<int> calls(7);
-        core::share(7, worth_waking, [&](int k) { ++calls[static_cast<std::size_t>(k)]; });
-        EXPECT_EQ(calls, std::vector<int>(7, 1));
+    core::Team team;
+    const std::set<std::thread::id> alone{std::this_thread::get_id()};
+    EXPECT_EQ(share(team, 3, false, 1ms), alone) << "there is none yet";
+    EXPECT_GT(share(team, 3, true, 100ms).size(), 1U);
+    std::this_thread::sleep_for(200ms);
+    EXPECT_EQ(share(team, 3, false, 1ms), alone) << "it sleeps";
+    EXPECT_GT(share(team, 3, true, 100ms).size(), 1U);
+    std::this_thread::sleep_for(200ms);
+    team.set_more_follows(true);
+    EXPECT_GT(share(team, 3, false, 100ms).size(), 1U);
+    EXPECT_GT(share(team, 2, true, 100ms).size(), 1U) << "more threads than shares";
+}
+
+TEST(Team, ManyOfThemShareAtATime)
+{
+    std::vector<std::thread> makers;
+    for (int m = 0; m < 4; ++m) {
+        makers.emplace_back([] {
+            for (int i = 0; i < 200; ++i) {
+                std::atomic<int> sum{0};
+                core::share(5, i % 3 == 0, [&](int k) { sum += k; });
+                EXPECT_EQ(sum, 10);
+            }
+        });
+    }
+    for (std::thread& maker : makers) {
+        maker.join();
     }
 }
 
 /// Alone at first, by the team once calls have followed each other for long.
-TEST(AwakeTeam, CallsInARowHaveTheSameBits)
+TEST(Team, CallsInARowHaveTheSameBits)
 {
     RuntimeOptions on_host;
     on_host.devices = "host:1x3";

@@ -3,6 +3,9 @@
 
 #include <kernels/steps/blas1/blas1.hpp>
 
+#include "core/parallel.hpp"
+#include "core/team.hpp"
+
 namespace rmsp::kernels {
 namespace host {
 namespace {
@@ -25,34 +28,39 @@ double dot_range(const T* x, const T* y, std::int64_t begin, std::int64_t end)
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
+/// f(i) for 0 <= i < n, in a range for each thread that has enough to do.
+template <class F>
+void for_each(std::int64_t n, const Context& context, const F& f)
+{
+    constexpr std::int64_t least = 4096;
+    const std::int64_t parts = std::clamp<std::int64_t>(n / least, 1, std::max(context.threads, 1));
+    core::share(static_cast<int>(parts), n >= core::least_parallel, [&](int p) {
+        const std::int64_t end = n / parts * (p + 1) + std::min<std::int64_t>(p + 1, n % parts);
+        for (std::int64_t i = n / parts * p + std::min<std::int64_t>(p, n % parts); i < end; ++i) {
+            f(i);
+        }
+    });
+}
+
 template <class T>
 void axpy(T alpha, const T* x, T* y, std::int64_t n, const Context& context)
 {
     if (alpha == T{0}) {
         return;
     }
-#pragma omp parallel for num_threads(std::max(context.threads, 1))
-    for (std::int64_t i = 0; i < n; ++i) {
-        y[i] += alpha * x[i];
-    }
+    for_each(n, context, [=](std::int64_t i) { y[i] += alpha * x[i]; });
 }
 
 template <class T>
 void scal(T alpha, T* x, std::int64_t n, const Context& context)
 {
-#pragma omp parallel for num_threads(std::max(context.threads, 1))
-    for (std::int64_t i = 0; i < n; ++i) {
-        x[i] = alpha == T{0} ? T{0} : alpha * x[i];
-    }
+    for_each(n, context, [=](std::int64_t i) { x[i] = alpha == T{0} ? T{0} : alpha * x[i]; });
 }
 
 template <class T>
 void copy(const T* x, T* y, std::int64_t n, const Context& context)
 {
-#pragma omp parallel for num_threads(std::max(context.threads, 1))
-    for (std::int64_t i = 0; i < n; ++i) {
-        y[i] = x[i];
-    }
+    for_each(n, context, [=](std::int64_t i) { y[i] = x[i]; });
 }
 
 template <class T>
@@ -61,11 +69,10 @@ void dot(const T* x, const T* y, std::int64_t n, void* workspace, double* result
     // A part for each thread, and the parts in order: the sum does not depend on which thread comes first.
     const std::int64_t parts = std::clamp<std::int64_t>(context.threads, 1, 2048);
     auto* const sums = static_cast<double*>(workspace);
-#pragma omp parallel for num_threads(static_cast <int>(parts)) schedule(static, 1)
-    for (std::int64_t p = 0; p < parts; ++p) {
+    core::share(static_cast<int>(parts), n >= core::least_parallel, [&](std::int64_t p) {
         sums[p] =
             dot_range(x, y, n / parts * p + std::min(p, n % parts), n / parts * (p + 1) + std::min(p + 1, n % parts));
-    }
+    });
     double sum = 0;
     for (std::int64_t p = 0; p < parts; ++p) {
         sum += sums[p];

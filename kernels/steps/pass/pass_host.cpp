@@ -4,6 +4,9 @@
 #include <kernels/steps/pass/exact_sum.hpp>
 #include <kernels/steps/pass/pass.hpp>
 
+#include "core/parallel.hpp"
+#include "core/team.hpp"
+
 namespace rmsp::kernels {
 namespace host {
 namespace {
@@ -94,19 +97,23 @@ void pass_range(const Pass<T>& pass, const double* bank, std::int64_t begin, std
     }
 }
 
+template <class T>
+bool wakes_team(const Pass<T>& pass)
+{
+    return pass.n >= core::least_parallel;
+}
+
 /// A pass whose inner products are summed without rounding: by parts, then those of all devices, in any order.
 template <class T>
-void run_exact_pass(const Pass<T>& pass, const PassPlace& place, std::int64_t most_parts, int team)
+void run_exact_pass(const Pass<T>& pass, const PassPlace& place, std::int64_t most_parts)
 {
     constexpr std::int64_t room = (pass_workspace_bytes - 128) / std::int64_t{8} / pass_words;
     const std::int64_t parts = std::min(most_parts, room);
     auto* const partial = reinterpret_cast<std::int64_t*>(static_cast<char*>(place.workspace) + 128);
     std::fill_n(partial, parts * pass_words, std::int64_t{0});
     const auto cut = [&](std::int64_t p) { return pass.n / parts * p + std::min(p, pass.n % parts); };
-#pragma omp parallel for num_threads(team) schedule(static, 1) if (parts > 1)
-    for (std::int64_t p = 0; p < parts; ++p) {
-        pass_range(pass, place.bank, cut(p), cut(p + 1), nullptr, partial + p * pass_words);
-    }
+    core::share(static_cast<int>(parts), wakes_team(pass),
+                [&](int p) { pass_range(pass, place.bank, cut(p), cut(p + 1), nullptr, partial + p * pass_words); });
     std::int64_t* const own = place.exact + place.device * pass_words;
     std::fill_n(own, pass_words, std::int64_t{0});
     for (int d = 0; d < pass.dots; ++d) {
@@ -158,12 +165,9 @@ void run_pass(const Pass<T>& pass, const PassPlace& place, const Context& contex
     }
     // A part for each thread, and the parts in order: sums do not depend on which thread comes first.
     const std::int64_t least = 4 * chunk;
-    // All threads of the device, also for fewer parts: a smaller team ends the others, and the next one makes them
-    // anew.
-    const int team = std::clamp(context.threads, 1, 2048);
-    const std::int64_t parts = std::clamp<std::int64_t>(pass.n / least, 1, team);
+    const std::int64_t parts = std::clamp<std::int64_t>(pass.n / least, 1, std::clamp(context.threads, 1, 2048));
     if (place.exact != nullptr && pass.dots > 0) {
-        run_exact_pass(pass, place, parts, team);
+        run_exact_pass(pass, place, parts);
         if (place.sums == PassSums::left) {
             std::fill_n(place.left + place.device * most_pass_dots, most_pass_dots, 0.0);
         } else {
@@ -174,10 +178,9 @@ void run_pass(const Pass<T>& pass, const PassPlace& place, const Context& contex
     auto* const partial = reinterpret_cast<double*>(static_cast<char*>(place.workspace) + 128);
     std::fill_n(partial, parts * most_pass_dots, 0.0);
     const auto cut = [&](std::int64_t p) { return pass.n / parts * p + std::min(p, pass.n % parts); };
-#pragma omp parallel for num_threads(team) schedule(static, 1) if (parts > 1)
-    for (std::int64_t p = 0; p < parts; ++p) {
+    core::share(static_cast<int>(parts), wakes_team(pass), [&](int p) {
         pass_range(pass, place.bank, cut(p), cut(p + 1), partial + p * most_pass_dots, nullptr);
-    }
+    });
     double sums[most_pass_dots] = {};
     for (int d = 0; d < pass.dots; ++d) {
         for (std::int64_t p = 0; p < parts; ++p) {

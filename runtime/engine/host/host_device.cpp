@@ -12,6 +12,7 @@
 #include <numa/binding.hpp>
 
 #include "core/log.hpp"
+#include "core/team.hpp"
 #include "runtime/engine/host/host_pool.hpp"
 #include "runtime/engine/parallel_copy.hpp"
 
@@ -83,7 +84,11 @@ private:
 
 class HostDevice final : public Device {
 public:
-    explicit HostDevice(DeviceInfo device_info) : Device(std::move(device_info)) { bind_team(); }
+    explicit HostDevice(DeviceInfo device_info) : Device(std::move(device_info))
+    {
+        static_cast<void>(core::own_team());  // now, where it may fail
+        bind_team();
+    }
 
     void make_current() override {}
     std::unique_ptr<Stream> make_stream(StreamPriority) override
@@ -125,7 +130,8 @@ protected:
     }
 
 private:
-    // The OpenMP runtime keeps this team for the thread's life, so each member is bound once.
+    // The OpenMP runtime keeps this team for the thread's life, so each member is bound once. Those of the other team
+    // are bound alike.
     void bind_team()
     {
 #ifdef _OPENMP
@@ -134,6 +140,14 @@ private:
             return;
         }
         omp_set_num_threads(info().compute_units);
+        core::own_team().begin_with([threads](int k) {
+            try {
+                if (k < static_cast<int>(threads.size())) {
+                    static_cast<void>(numa::bind_current_thread({threads[static_cast<std::size_t>(k)]}));
+                }
+            } catch (const std::exception&) {  // for lack of memory: it runs where it may
+            }
+        });
         int unbound = 0;
         std::string reason;
 #pragma omp parallel num_threads(info().compute_units) reduction(+ : unbound)
