@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -106,6 +107,16 @@ void share(int n, bool worth_waking, const F& f)
     }
     own_team().run(
         n, worth_waking, [](const void* of, int k) { (*static_cast<const F*>(of))(k); }, &f);
+}
+
+/// f(begin, end) for ranges of 0 <= i < n, one for each of so many threads that has `least` of them to do.
+template <class F>
+void share_ranges(std::int64_t n, int threads, std::int64_t least, bool worth_waking, const F& f)
+{
+    const std::int64_t parts = std::clamp<std::int64_t>(n / least, 1, std::max(threads, 1));
+    share(static_cast<int>(parts), worth_waking, [&](std::int64_t p) {
+        f(n / parts * p + std::min(p, n % parts), n / parts * (p + 1) + std::min(p + 1, n % parts));
+    });
 }
 
 /// Threads that wait for the next work for so long, or until `is_there()`, are awake when it comes. Others may have

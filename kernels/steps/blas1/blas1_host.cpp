@@ -33,10 +33,8 @@ template <class F>
 void for_each(std::int64_t n, const Context& context, const F& f)
 {
     constexpr std::int64_t least = 4096;
-    const std::int64_t parts = std::clamp<std::int64_t>(n / least, 1, std::max(context.threads, 1));
-    core::share(static_cast<int>(parts), n >= core::least_parallel, [&](int p) {
-        const std::int64_t end = n / parts * (p + 1) + std::min<std::int64_t>(p + 1, n % parts);
-        for (std::int64_t i = n / parts * p + std::min<std::int64_t>(p, n % parts); i < end; ++i) {
+    core::share_ranges(n, context.threads, least, n >= core::least_parallel, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i) {
             f(i);
         }
     });

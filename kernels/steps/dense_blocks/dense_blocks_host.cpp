@@ -2,6 +2,9 @@
 
 #include <kernels/steps/dense_blocks/dense_blocks.hpp>
 
+#include "core/parallel.hpp"
+#include "core/team.hpp"
+
 namespace rmsp::kernels {
 namespace host {
 namespace {
@@ -14,19 +17,24 @@ void multiply_blocks(const T* blocks, int size, std::int64_t rows, const T* r, T
         return;
     }
     const std::int64_t count = (rows + size - 1) / size;
-#pragma omp parallel for num_threads(std::max(context.threads, 1)) schedule(static)
-    for (std::int64_t b = 0; b < count; ++b) {
-        const std::int64_t first = b * size;
-        const std::int64_t n = std::min<std::int64_t>(size, rows - first);
-        const T* const block = blocks + first * size;
-        T sums[most_block_rows] = {};
-        for (std::int64_t k = 0; k < n; ++k) {
-            for (std::int64_t i = 0; i < n; ++i) {
-                sums[i] += block[k * size + i] * r[first + k];
+    const auto multiply = [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t b = begin; b < end; ++b) {
+            const std::int64_t first = b * size;
+            const std::int64_t n = std::min<std::int64_t>(size, rows - first);
+            const T* const block = blocks + first * size;
+            T sums[most_block_rows] = {};
+            for (std::int64_t k = 0; k < n; ++k) {
+                for (std::int64_t i = 0; i < n; ++i) {
+                    sums[i] += block[k * size + i] * r[first + k];
+                }
             }
+            std::copy_n(sums, n, z + first);
         }
-        std::copy_n(sums, n, z + first);
-    }
+    };
+    constexpr std::int64_t least = 4096;  // entries of blocks
+    const std::int64_t entries = std::int64_t{size} * size;
+    core::share_ranges(count, context.threads, std::max<std::int64_t>(least / entries, 1),
+                       count * entries >= core::least_parallel, multiply);
 }
 
 void load_dense_blocks(const Context& /*context*/) {}

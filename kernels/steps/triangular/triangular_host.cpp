@@ -2,12 +2,16 @@
 
 #include <kernels/steps/triangular/triangular.hpp>
 
+#include "core/team.hpp"
+
 namespace rmsp::kernels {
 namespace host {
 namespace {
 
 /// A level of fewer rows takes less time than threads take to meet.
 constexpr std::int64_t fewest_in_parallel = 256;
+/// Threads that sleep are woken for so many.
+constexpr std::int64_t worth_waking = 4096;
 
 template <class T>
 void solve_place(const TriangleShard<T>& triangle, const T* b, T* x, std::int64_t place)
@@ -20,37 +24,6 @@ void solve_place(const TriangleShard<T>& triangle, const T* b, T* x, std::int64_
     x[row] = triangle.inverse_diagonal == nullptr ? rest : rest * triangle.inverse_diagonal[place];
 }
 
-bool is_wide(const std::int64_t* levels, std::int64_t level)
-{
-    return levels[level + 1] - levels[level] >= fewest_in_parallel;
-}
-
-/// The levels by all threads of the region that calls it: a wide one by all, a run of narrow ones by one of them.
-template <class T>
-void solve_together(const TriangleShard<T>& triangle, const T* b, T* x)
-{
-    std::int64_t level = 0;
-    while (level < triangle.level_count) {
-        const std::int64_t begin = triangle.levels[level];
-        if (is_wide(triangle.levels, level)) {
-            const std::int64_t end = triangle.levels[++level];
-#pragma omp for schedule(static)
-            for (std::int64_t place = begin; place < end; ++place) {
-                solve_place(triangle, b, x, place);
-            }
-            continue;
-        }
-        while (level < triangle.level_count && !is_wide(triangle.levels, level)) {
-            ++level;
-        }
-        const std::int64_t end = triangle.levels[level];
-#pragma omp single
-        for (std::int64_t place = begin; place < end; ++place) {
-            solve_place(triangle, b, x, place);
-        }
-    }
-}
-
 template <class T>
 void solve_levels(const TriangleShard<T>& triangle, const T* b, T* x, void* /*workspace*/, const double* skip,
                   const Context& context)
@@ -58,12 +31,22 @@ void solve_levels(const TriangleShard<T>& triangle, const T* b, T* x, void* /*wo
     if (skip != nullptr && *skip != 0) {
         return;
     }
-    bool any_wide = false;
-    for (std::int64_t level = 0; level < triangle.level_count && !any_wide; ++level) {
-        any_wide = is_wide(triangle.levels, level);
+    const auto solve = [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t place = begin; place < end; ++place) {
+            solve_place(triangle, b, x, place);
+        }
+    };
+    // A wide level by all threads, a narrow one by the calling thread.
+    for (std::int64_t level = 0; level < triangle.level_count; ++level) {
+        const std::int64_t begin = triangle.levels[level];
+        const std::int64_t count = triangle.levels[level + 1] - begin;
+        if (count < fewest_in_parallel) {
+            solve(begin, begin + count);
+            continue;
+        }
+        core::share_ranges(count, context.threads, fewest_in_parallel / 4, count >= worth_waking,
+                           [&](std::int64_t first, std::int64_t end) { solve(begin + first, begin + end); });
     }
-#pragma omp parallel num_threads(std::max(context.threads, 1)) if (any_wide)
-    solve_together(triangle, b, x);
 }
 
 void load_triangular(const Context& /*context*/) {}
