@@ -30,12 +30,11 @@ constexpr double most_memory_share = 0.25;
 // long after other matrices wanted the memory: it is run at once.
 constexpr double most_held_share = 1.0 / 32;
 // A host device's team of threads takes as long to wake as one of them to multiply so many nonzeros, a row counted as
-// four. It sleeps unless a call has just ended, as more threads are open than the machine has cores: those of other
-// devices, and of the caller.
+// four. It sleeps unless a call has just ended.
 constexpr std::int64_t least_shared = 65536;
 // As many for kernels with a format of their own, which are faster.
 constexpr std::int64_t least_shared_in_format = 131072;
-// A team that is awake shares less, but so many for each thread: to begin and end together takes microseconds.
+// A team that is awake shares less, but so many for each thread: to begin and end together takes a microsecond.
 constexpr std::int64_t least_of_a_thread = 8192;
 
 /// What it costs that a candidate is made ready and raced, if it loses.
