@@ -11,6 +11,7 @@
 #include "core/enumerator.hpp"
 #include "runtime/doctor/doctor_cache.hpp"
 #include "runtime/doctor/known_links.hpp"
+#include "runtime/engine/await.hpp"
 #include "runtime/engine/caller_memory.hpp"
 #include "runtime/matrix/caller_matrix.hpp"
 #include "runtime/matrix/caller_product.hpp"
@@ -314,7 +315,7 @@ const Plan& DistributedMatrix<T>::plan() const
 template <class T>
 void DistributedMatrix<T>::apply(T alpha, const T* x, T beta, T* y)
 {
-    apply_async(alpha, x, beta, y).get();
+    engine::await(apply_async(alpha, x, beta, y), detail::checked(state_)->runtime->shared_memory());
 }
 
 template <class T>
@@ -332,7 +333,7 @@ std::future<void> DistributedMatrix<T>::apply_async(T alpha, const T* x, T beta,
 template <class T>
 void DistributedMatrix<T>::apply(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y)
 {
-    apply_async(alpha, x, beta, y).get();
+    engine::await(apply_async(alpha, x, beta, y), detail::checked(state_)->runtime->shared_memory());
 }
 
 template <class T>
@@ -361,7 +362,7 @@ std::future<void> DistributedMatrix<T>::apply_async(T alpha, const DistributedVe
 template <class T>
 void DistributedMatrix<T>::apply_transposed(T alpha, const T* x, T beta, T* y)
 {
-    apply_transposed_async(alpha, x, beta, y).get();
+    engine::await(apply_transposed_async(alpha, x, beta, y), detail::checked(state_)->runtime->shared_memory());
 }
 
 template <class T>
@@ -381,7 +382,7 @@ std::future<void> DistributedMatrix<T>::apply_transposed_async(T alpha, const T*
 template <class T>
 void DistributedMatrix<T>::apply_transposed(T alpha, const DistributedVector<T>& x, T beta, DistributedVector<T>& y)
 {
-    apply_transposed_async(alpha, x, beta, y).get();
+    engine::await(apply_transposed_async(alpha, x, beta, y), detail::checked(state_)->runtime->shared_memory());
 }
 
 template <class T>

@@ -11,6 +11,7 @@
 #include <kernels/steps/blas1/blas1.hpp>
 #include <kernels/steps/support/support.hpp>
 
+#include "runtime/engine/await.hpp"
 #include "runtime/matrix/vector_state.hpp"
 
 namespace rmsp {
@@ -227,10 +228,11 @@ std::future<T> dot_async(const DistributedVector<T>& x, const DistributedVector<
     const auto& a = distributed::operand(x, "dot");
     const auto& b = distributed::operand(y, "dot");
     distributed::check_alike(*a, *b, "dot");
-    return std::async(std::launch::deferred, [result = distributed::start_dot(a, b)]() mutable {
-        result.done.get();
-        return static_cast<T>(*result.sum);
-    });
+    return std::async(std::launch::deferred,
+                      [result = distributed::start_dot(a, b), on_host = a->runtime->shared_memory()]() mutable {
+                          engine::await(std::move(result.done), on_host);
+                          return static_cast<T>(*result.sum);
+                      });
 }
 
 template <class T>
@@ -243,10 +245,11 @@ template <class T>
 std::future<T> norm2_async(const DistributedVector<T>& x)
 {
     const auto& a = distributed::operand(x, "norm2");
-    return std::async(std::launch::deferred, [result = distributed::start_dot(a, a)]() mutable {
-        result.done.get();
-        return static_cast<T>(std::sqrt(*result.sum));
-    });
+    return std::async(std::launch::deferred,
+                      [result = distributed::start_dot(a, a), on_host = a->runtime->shared_memory()]() mutable {
+                          engine::await(std::move(result.done), on_host);
+                          return static_cast<T>(std::sqrt(*result.sum));
+                      });
 }
 
 template <class T>
