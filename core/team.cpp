@@ -12,8 +12,6 @@
 #include <execinfo.h>
 #endif
 
-#include "core/process.hpp"
-
 namespace rmsp::core {
 
 namespace {
@@ -130,23 +128,6 @@ void Team::help(int own)
         seen = state_.load(std::memory_order_acquire);
         perform_all(seen, own);
     }
-}
-
-Team& own_team()
-{
-    struct Owned {
-        std::unique_ptr<Team> team = std::make_unique<Team>();
-        int process = own_process();
-        ~Owned()
-        {
-            if (process != own_process()) {
-                // Its threads have not followed into this process, which fork() made, and would be waited for.
-                static_cast<void>(team.release());
-            }
-        }
-    };
-    static thread_local Owned owned;
-    return *owned.team;
 }
 
 bool team_may_wait_awake()

@@ -92,10 +92,12 @@ private:
     std::vector<std::thread> threads_;
 };
 
-/// The calling thread's own. \throws std::bad_alloc the first time, if there is no memory for it
-Team& own_team();
+/// The calling thread's own, which somebody else keeps; null: it has none. Not an object of the thread's: to have those
+/// ended takes memory, and glibc aborts where there is none.
+inline thread_local Team* own_team = nullptr;
 
-/// f(k) for 0 <= k < n: by the calling thread's team, if that is awake or it is worth waking it.
+/// f(k) for 0 <= k < n: by the calling thread's team, if that is awake or it is worth waking it; without one by
+/// OpenMP's.
 template <class F>
 void share(int n, bool worth_waking, const F& f)
 {
@@ -105,8 +107,17 @@ void share(int n, bool worth_waking, const F& f)
         }
         return;
     }
-    own_team().run(
-        n, worth_waking, [](const void* of, int k) { (*static_cast<const F*>(of))(k); }, &f);
+    if (own_team != nullptr) {
+        own_team->run(
+            n, worth_waking, [](const void* of, int k) { (*static_cast<const F*>(of))(k); }, &f);
+        return;
+    }
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(n) schedule(static, 1) if (worth_waking)
+#endif
+    for (int k = 0; k < n; ++k) {
+        f(k);
+    }
 }
 
 /// f(begin, end) for ranges of 0 <= i < n, one for each of so many threads that has `least` of them to do.

@@ -224,7 +224,9 @@ void Worker::perform(Tasks& one, bool more) noexcept
     Task& task = one.front();
     if (device_->shares_host_memory()) {
         in_a_row_ = std::min(in_a_row_ + 1, long_row);
-        core::own_team().set_more_follows(in_a_row_ >= long_row);
+        if (core::own_team != nullptr) {
+            core::own_team->set_more_follows(in_a_row_ >= long_row);
+        }
         task.run(*this);
         if (task.done) {
             task.done(nullptr);

@@ -66,7 +66,9 @@ TEST(Team, ManyOfThemShareAtATime)
 {
     std::vector<std::thread> makers;
     for (int m = 0; m < 4; ++m) {
-        makers.emplace_back([] {
+        makers.emplace_back([m] {
+            core::Team team;
+            core::own_team = m > 0 ? &team : nullptr;  // one has none, and shares by OpenMP
             for (int i = 0; i < 200; ++i) {
                 std::atomic<int> sum{0};
                 core::share(5, i % 3 == 0, [&](int k) { sum += k; });

@@ -86,9 +86,17 @@ class HostDevice final : public Device {
 public:
     explicit HostDevice(DeviceInfo device_info) : Device(std::move(device_info))
     {
-        static_cast<void>(core::own_team());  // now, where it may fail
         bind_team();
+        core::own_team = &team_;
     }
+    ~HostDevice() override
+    {
+        if (core::own_team == &team_) {  // where the thread that opened it lives on
+            core::own_team = nullptr;
+        }
+    }
+    HostDevice(const HostDevice&) = delete;
+    HostDevice& operator=(const HostDevice&) = delete;
 
     void make_current() override {}
     std::unique_ptr<Stream> make_stream(StreamPriority) override
@@ -140,7 +148,7 @@ private:
             return;
         }
         omp_set_num_threads(info().compute_units);
-        core::own_team().begin_with([threads](int k) {
+        team_.begin_with([threads](int k) {
             try {
                 if (k < static_cast<int>(threads.size())) {
                     static_cast<void>(numa::bind_current_thread({threads[static_cast<std::size_t>(k)]}));
@@ -174,6 +182,8 @@ private:
         }
 #endif
     }
+
+    core::Team team_;  ///< of the worker, whose thread is the one that opens the device
 };
 
 }  // namespace
