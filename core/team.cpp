@@ -35,12 +35,13 @@ Team::~Team()
 
 void Team::run(int n, bool wakes, Body body, const void* f)
 {
-    const bool shared = n > 1 && n <= most_shares && (wakes || more_follows_);
-    if (shared) {
+    const bool divides = n > 1 && n <= most_shares;
+    const bool wakes_all = wakes || more_follows_;
+    if (divides && wakes_all) {
         make_threads(n - 1);
     }
-    if (n <= 1 || n > most_shares || (!shared && asleep_.load() == static_cast<int>(threads_.size())) ||
-        threads_.empty()) {
+    const bool all_sleep = asleep_.load() == static_cast<int>(threads_.size());
+    if (!divides || threads_.empty() || (all_sleep && !wakes_all)) {
         for (int k = 0; k < n; ++k) {
             body(f, k);
         }
@@ -53,7 +54,7 @@ void Team::run(int n, bool wakes, Body body, const void* f)
         (((state_.load(std::memory_order_relaxed) >> share_bits) + 1) << share_bits) | static_cast<std::uint64_t>(n);
     // In one order with what a thread does that goes to sleep: either it sees the work, or it is seen to sleep.
     state_.store(state);
-    if (shared && asleep_.load() > 0) {
+    if (wakes_all && asleep_.load() > 0) {
         {
             const std::lock_guard lock(mutex_);
         }
@@ -114,7 +115,7 @@ void Team::help(int own)
     while (true) {
         const auto is_there = [&] { return state_.load(std::memory_order_acquire) != seen; };
         if (team_may_wait_awake()) {
-            wait_awake(awake, is_there);
+            wait_awake(true, is_there);
         }
         if (!is_there()) {
             std::unique_lock lock(mutex_);

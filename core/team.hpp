@@ -51,7 +51,8 @@ inline void set_threads_of_team([[maybe_unused]] int threads)
 /// Threads that share the work of the one that has made it, and wait awake for a moment afterwards. Where a process has
 /// more threads than cores, and two pools are enough for that, OpenMP's runtime lets a team sleep within a microsecond,
 /// which takes some 50 to wake: longer than a product of a small matrix. Of this one nobody waits for a thread that
-/// sleeps: whoever is awake takes what others have not begun. Its threads may use the cores that their maker may.
+/// sleeps: whoever is awake takes what others have not begun. Its threads may use the cores that the one that makes
+/// them may, unless begin_with() says otherwise.
 class Team {
 public:
     Team() = default;
@@ -130,18 +131,20 @@ void share_ranges(std::int64_t n, int threads, std::int64_t least, bool worth_wa
     });
 }
 
-/// Threads that wait for the next work for so long, or until `is_there()`, are awake when it comes. Others may have
-/// their cores meanwhile.
+/// For so long threads wait awake: whoever waits for each of his calls comes back within microseconds, while a wake-up
+/// costs tens of them.
+inline constexpr std::chrono::microseconds awake{50};
+/// Waits until is_there(), or for a moment. `yields`: what is waited for may need the core.
 template <class IsThere>
-void wait_awake(std::chrono::microseconds at_most, const IsThere& is_there)
+void wait_awake(bool yields, const IsThere& is_there)
 {
-    const auto end = std::chrono::steady_clock::now() + at_most;
+    const auto end = std::chrono::steady_clock::now() + awake;
     while (!is_there() && std::chrono::steady_clock::now() < end) {
-        std::this_thread::yield();
+        if (yields) {
+            std::this_thread::yield();
+        }
     }
 }
-/// For so long: whoever waits for each of his calls comes back within microseconds.
-inline constexpr std::chrono::microseconds awake{50};
 
 /// Whether threads may wait awake: OMP_WAIT_POLICY=passive forbids it.
 bool team_may_wait_awake();

@@ -187,12 +187,9 @@ void Worker::stay_awake() const
     const auto is_there = [this] {
         return waiting_.load(std::memory_order_relaxed) || under_way_.load(std::memory_order_relaxed) > 0;
     };
-    if (!device_->shares_host_memory()) {
-        const auto end = std::chrono::steady_clock::now() + core::awake;
-        while (!is_there() && std::chrono::steady_clock::now() < end) {
-        }
-    } else if (core::team_may_wait_awake()) {
-        core::wait_awake(core::awake, is_there);
+    const bool on_host = device_->shares_host_memory();
+    if (!on_host || core::team_may_wait_awake()) {
+        core::wait_awake(on_host, is_there);
     }
 }
 

@@ -79,7 +79,8 @@ private:
     void renew_transfer(Level<T>& level);
     void finish();
     double sign_before_last() const;
-    /// Of the last level's matrix, found by another thread of the host while the devices have other work.
+    /// Of the last level's matrix, found by another thread of the host while the devices have other work: its phase in
+    /// the report is what is waited for.
     std::future<Inverse> invert_last();
     void make_vectors(std::size_t number);
     void describe(double seconds);

@@ -56,14 +56,11 @@ inline EllShape ell_shape(const RowStatistics& rows, const EllTuning& tuning = e
     return fits(whole) ? whole : fits(most) ? most : shape_of(static_cast<std::int64_t>(rows.mean));
 }
 
-/// Whether "auto" weighs it: few entries, and few or none of them left in CSR.
+/// Whether "auto" weighs it: few entries, none of them left in CSR.
 inline bool weighs_ell(const RowStatistics& rows, const EllTuning& tuning = ell_tuning)
 {
-    if (rows.nnz == 0 || rows.nnz > tuning.most_entries) {
-        return false;
-    }
     const EllShape shape = ell_shape(rows, tuning);
-    return !shape.left && ell_entries(rows.rows, shape) <= tuning.most_entries;
+    return rows.nnz > 0 && !shape.left && ell_entries(rows.rows, shape) <= tuning.most_entries;
 }
 
 }  // namespace rmsp::kernels
