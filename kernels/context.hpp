@@ -18,6 +18,17 @@ public:
     virtual void deallocate(void* p, std::size_t bytes) noexcept = 0;
 };
 
+/// Kernels that are to be launched one behind the other on one stream, kept until several are launched at once.
+class LaunchList {
+public:
+    virtual ~LaunchList() = default;
+    /// Launches what is kept, in order, on the current device; nothing is kept afterwards, also where this throws.
+    /// \throws Error(device) naming the kernel
+    virtual void launch_all() = 0;
+    /// Keeps nothing any more.
+    virtual void drop() noexcept = 0;
+};
+
 /// Where a kernel runs. The caller has made the device current on this thread.
 struct Context {
     DeviceKind kind = DeviceKind::host;
@@ -25,7 +36,9 @@ struct Context {
     int threads = 1;         ///< size of the OpenMP team: of host devices, and of what is prepared on the host for GPUs
     int compute_units = 1;   ///< GPUs: multiprocessors
     Memory* memory = nullptr;  ///< for prepare() and update_values(); apply() never allocates
-    bool wakes_team = true;    ///< host devices: whether what is prepared is worth waking a team that sleeps
+    /// GPUs: what keeps the launches of an operator that only_launches(); null: they happen at once.
+    LaunchList* launches = nullptr;
+    bool wakes_team = true;  ///< host devices: whether what is prepared is worth waking a team that sleeps
 };
 
 /// An array in the memory of a device, owned.

@@ -4,7 +4,8 @@
 
 #include <cuda_runtime.h>
 
-#include <kernels/cuda_check.cuh>
+#include <kernels/context.hpp>
+#include <kernels/cuda_launch_list.cuh>
 
 namespace rmsp::kernels::cuda {
 
@@ -28,15 +29,6 @@ __device__ __forceinline__ void let_kernel_behind_start()
 #endif
 }
 
-inline bool device_launches_early()
-{
-    int device = 0;
-    int major = 0;
-    check(cudaGetDevice(&device), "cudaGetDevice");
-    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
-    return major >= 9;
-}
-
 /// Launches a kernel whose thread blocks may be placed while the last ones of the kernel before it in the stream still
 /// run, which hides the launch behind them (CUDA's programmatic dependent launch). It must call
 /// wait_for_kernel_before(). On the current device. \throws as check(), naming the kernel
@@ -44,17 +36,12 @@ template <class... Parameters, class... Arguments>
 void launch_early(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, std::size_t shared_bytes,
                   cudaStream_t stream, const Arguments&... arguments)
 {
-    cudaLaunchAttribute early{};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = blocks;
-    config.blockDim = dim3(static_cast<unsigned>(threads));
-    config.dynamicSmemBytes = shared_bytes;
-    config.stream = stream;
-    config.attrs = &early;
-    config.numAttrs = device_launches_early() ? 1 : 0;
-    check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), name);
+    const auto launch = [&](Parameters... converted) {
+        void* addresses[] = {&converted...};
+        launch_early_with(name, reinterpret_cast<const void*>(kernel), blocks, dim3(static_cast<unsigned>(threads)),
+                          shared_bytes, stream, addresses);
+    };
+    launch(static_cast<Parameters>(arguments)...);
 }
 
 /// launch_early() without dynamic shared memory.
@@ -63,6 +50,24 @@ void launch_early(const char* name, void (*kernel)(Parameters...), dim3 blocks, 
                   const Arguments&... arguments)
 {
     launch_early(name, kernel, blocks, threads, std::size_t{0}, stream, arguments...);
+}
+
+/// launch_early() on the context's stream, or later, where Context::launches keeps it. `name` is static text.
+template <class... Parameters, class... Arguments>
+void launch_early(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, std::size_t shared_bytes,
+                  const Context& context, const Arguments&... arguments)
+{
+    auto* const list = static_cast<CudaLaunchList*>(context.launches);
+    if (list == nullptr || !list->keep(name, kernel, blocks, threads, shared_bytes, arguments...)) {
+        launch_early(name, kernel, blocks, threads, shared_bytes, static_cast<cudaStream_t>(context.stream),
+                     arguments...);
+    }
+}
+template <class... Parameters, class... Arguments>
+void launch_early(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, const Context& context,
+                  const Arguments&... arguments)
+{
+    launch_early(name, kernel, blocks, threads, std::size_t{0}, context, arguments...);
 }
 
 }  // namespace rmsp::kernels::cuda

@@ -30,6 +30,9 @@ public:
     /// with entries; y has rows entries and is not read if beta == 0. May not be called on two streams at once:
     /// workspaces are the operator's own.
     virtual void apply(T alpha, const T* x, T beta, T* y, const Context& context) = 0;
+    /// Whether apply() does nothing but to launch kernels by cuda::launch_early() with its context, so that
+    /// Context::launches may keep them.
+    virtual bool only_launches() const { return false; }
     /// Rows at whose multiples apply_rows() may begin and end; 0: this operator multiplies whole shards only.
     virtual std::int64_t row_granule() const { return 0; }
     /// apply() for the rows [first, end) alone, which begin and end at multiples of row_granule() or at the shard's

@@ -47,6 +47,8 @@ public:
     virtual void synchronize() = 0;
     /// cudaStream_t of a GPU, null on host devices.
     virtual void* native() const = 0;
+    /// A list of launches on this stream, which it must not outlive. Null: there is nothing to be saved by one.
+    virtual std::unique_ptr<kernels::LaunchList> make_launch_list() { return nullptr; }
 };
 
 /// Whose kernels start first where several wait for room on the device.

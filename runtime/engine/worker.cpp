@@ -39,6 +39,7 @@ Worker::~Worker()
         device_->make_current();
         events_.clear();
         side_stream_.reset();
+        launches_.reset();
         pool_.reset();
         stream_.reset();
         device_.reset();
@@ -120,6 +121,7 @@ void Worker::run(const Placement& placement, const DeviceFactory& factory)
         device_->make_current();
         stream_ = device_->make_stream(StreamPriority::normal);
         pool_ = device_->make_pool(*stream_);
+        launches_ = stream_->make_launch_list();
         // Loops over a device's part are its own cores' work.
         core::set_threads_of_team(std::max(context().threads, 1));
     } catch (...) {
@@ -195,6 +197,7 @@ void Worker::stay_awake() const
 
 Stream& Worker::side_stream()
 {
+    launch_kept();
     if (!side_stream_) {
         side_stream_ = device_->make_stream(StreamPriority::high);
     }
@@ -231,7 +234,10 @@ void Worker::perform(Tasks& one, bool more) noexcept
         one.clear();
         return;
     }
-    task.run(*this);
+    // Launches are kept while the device has other work, and tasks are behind this one or share an end with it.
+    const bool many = sharing_ > 0 || (more && waiting_.load(std::memory_order_relaxed) &&
+                                       under_way_.load(std::memory_order_relaxed) > 0);
+    run_task(task, launches_ && task.brief && many);
     // Tasks that wait are performed next, in any case. To record an event takes about a microsecond, and to ask for it
     // as long.
     constexpr int most_sharing = 7;
@@ -253,12 +259,44 @@ void Worker::perform(Tasks& one, bool more) noexcept
     under_way_.store(pending_.size(), std::memory_order_relaxed);
 }
 
+void Worker::run_task(Task& task, bool keeps) noexcept
+{
+    if (!keeps) {
+        try {
+            launch_kept();
+        } catch (...) {
+            // Told to those that kept it.
+        }
+    }
+    keeps_launches_ = keeps;
+    task.run(*this);
+    keeps_launches_ = false;
+}
+
+void Worker::launch_kept()
+{
+    if (!launches_) {
+        return;
+    }
+    try {
+        launches_->launch_all();
+    } catch (...) {
+        if (std::exchange(sharing_, 0) > 0) {
+            end_with_error(pending_.back(), std::current_exception());
+        }
+        throw;
+    }
+}
+
 void Worker::mark_end(Task& task) noexcept
 {
     const bool others_share = std::exchange(sharing_, 0) > 0;
     task.shares = false;
     if (device_->lost()) {
         // A task that begins on a lost device finds out itself. Those before it would have been told by the event.
+        if (launches_) {
+            launches_->drop();
+        }
         if (others_share) {
             Task& last = pending_.back();
             last.shares = false;
@@ -271,17 +309,26 @@ void Worker::mark_end(Task& task) noexcept
         return;
     }
     try {
+        if (launches_) {
+            launches_->launch_all();
+        }
         task.event = take_event();
         stream_->record(*task.event);
     } catch (...) {
-        task.failure = std::current_exception();
-        task.event = nullptr;
-        // What was queued may still use what the caller takes back once he is told.
-        try {
-            stream_->synchronize();
-        } catch (...) {
-            // The first error is the one to tell.
-        }
+        end_with_error(task, std::current_exception());
+    }
+}
+
+void Worker::end_with_error(Task& task, std::exception_ptr error) noexcept
+{
+    task.shares = false;
+    task.failure = std::move(error);
+    task.event = nullptr;
+    // What was queued may still use what the caller takes back once he is told.
+    try {
+        stream_->synchronize();
+    } catch (...) {
+        // The first error is the one to tell.
     }
 }
 

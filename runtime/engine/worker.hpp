@@ -58,14 +58,26 @@ public:
     Device& device() noexcept { return *device_; }
 
     // For tasks, in the worker's place:
-    Stream& stream() noexcept { return *stream_; }
+    Stream& stream()
+    {
+        launch_kept();
+        return *stream_;
+    }
     /// Its memory is a pool in the order of stream(): nothing waits for the device when it is taken or given back.
     kernels::Context context()
     {
-        kernels::Context c = device_->context(*stream_);
-        if (!streams_swapped_) {
-            c.memory = pool_.get();
+        launch_kept();
+        return make_context();
+    }
+    /// context() for a task that queues nothing but what it gives to SpmvOperator::apply() of one that only_launches():
+    /// what that launches may be kept until the tasks behind it have run.
+    kernels::Context launching_context()
+    {
+        if (!keeps_launches_) {
+            return context();
         }
+        kernels::Context c = make_context();
+        c.launches = launches_.get();
         return c;
     }
     /// A second queue of the device, whose kernels go first where both wait for room. What is queued on it must end
@@ -83,6 +95,16 @@ public:
     void drain() noexcept;
 
 private:
+    kernels::Context make_context()
+    {
+        kernels::Context c = device_->context(*stream_);
+        if (!streams_swapped_) {
+            c.memory = pool_.get();
+        }
+        return c;
+    }
+    /// Launches what the tasks before this one left to be launched. \throws Error(device), which is also told to them
+    void launch_kept();
     void run(const Placement& placement, const DeviceFactory& factory);
     void loop() noexcept;
     /// Runs the oldest task, if there is one.
@@ -90,8 +112,12 @@ private:
     /// Runs the one task of the list, and keeps it in pending_ until its work is done. `more`: other tasks follow,
     /// which may tell its end as well.
     void perform(Tasks& one, bool more) noexcept;
+    /// Runs the task, which may keep what it launches if `keeps`.
+    void run_task(Task& task, bool keeps) noexcept;
     /// The task, the last one, has ended when the stream gets here.
     void mark_end(Task& task) noexcept;
+    /// It and those that share its end are told an error of what they queued.
+    void end_with_error(Task& task, std::exception_ptr error) noexcept;
     /// Returns when there is a task, or shortly after.
     void stay_awake() const;
     /// The oldest task, with those that tell their ends together; false: it is not done.
@@ -102,6 +128,8 @@ private:
     std::unique_ptr<Device> device_;
     std::unique_ptr<Stream> stream_;
     std::unique_ptr<kernels::Memory> pool_;
+    std::unique_ptr<kernels::LaunchList> launches_;  ///< on stream_; empty unless sharing_ > 0
+    bool keeps_launches_ = false;
     std::unique_ptr<Stream> side_stream_;
     bool streams_swapped_ = false;
     std::promise<void> open_;

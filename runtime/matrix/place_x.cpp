@@ -50,9 +50,8 @@ template <class T>
 const T* RowProduct<T>::exchange_by_rows(engine::Worker& worker, engine::Stream& stream, engine::Rendezvous& meeting,
                                          const VectorState<T>& x)
 {
-    const auto rank = static_cast<std::size_t>(worker.rank());
     if (!exchanges_) {
-        return static_cast<const T*>(x.entry_zero[rank]) + matrix_.plan.shards[rank].index_base;
+        return entry_zero(worker, x);
     }
     if (by_entries_) {
         if (popular_first()) {
@@ -62,7 +61,7 @@ const T* RowProduct<T>::exchange_by_rows(engine::Worker& worker, engine::Stream&
         return exchange_message(worker, stream, meeting, x, other_ghosts);
     }
     channel_->gather(worker, stream, meeting, {x.entry_zero, x.offsets, x_needed_, sizeof(T)}, [] {});
-    return static_cast<const T*>(x.entry_zero[rank]) + matrix_.plan.shards[rank].index_base;
+    return entry_zero(worker, x);
 }
 
 template <class T>
@@ -124,11 +123,12 @@ typename RowProduct<T>::PlacedX RowProduct<T>::place_x(engine::Worker& worker, e
         }
     };
     if (exchanged_by_rows(x)) {
-        const T* const data = exchange_by_rows(worker, worker.stream(), meeting, *x.vector);
-        if (exchanges_) {
-            mark("x exchange");
+        if (!exchanges_) {
+            return {entry_zero(worker, *x.vector), false};
         }
-        return {data, exchanges_};
+        const T* const data = exchange_by_rows(worker, worker.stream(), meeting, *x.vector);
+        mark("x exchange");
+        return {data, true};
     }
     PlacedX placed = place_whole_x(worker, meeting, x, probe);
     const auto rank = static_cast<std::size_t>(worker.rank());

@@ -67,6 +67,12 @@ void Race<T>::apply(T alpha, const T* x, T beta, T* y, const kernels::Context& c
 }
 
 template <class T>
+bool Race<T>::only_launches() const
+{
+    return outcome_->winner.load(std::memory_order_relaxed) >= 0 && runners_[leader_]->only_launches();
+}
+
+template <class T>
 std::int64_t Race<T>::row_granule() const
 {
     return outcome_->winner.load(std::memory_order_relaxed) < 0 ? 0 : runners_[leader_]->row_granule();

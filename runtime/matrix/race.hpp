@@ -54,6 +54,8 @@ public:
     Race(engine::Worker& worker, Runners runners, std::shared_ptr<RaceOutcome> outcome);
 
     void apply(T alpha, const T* x, T beta, T* y, const kernels::Context& context) override;
+    /// False until the race is decided; then the winner's.
+    bool only_launches() const override;
     /// 0 until the race is decided, since it needs whole applies; then the winner's.
     std::int64_t row_granule() const override;
     void apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,

@@ -40,11 +40,16 @@ std::vector<transport::Range> host_stretches(const Shard<T>& shard, const RowSha
 }
 
 /// The whole shard's product on the worker's stream; that of each stretch of rows by itself if there are any.
+/// `alone`: nothing else of this apply is queued behind it.
 template <class T>
 void multiply(Shard<T>& shard, RowShard<T>& own, engine::Worker& worker, const engine::Rendezvous& meeting, T alpha,
               const T* x, bool x_in_order, T beta, T* y, bool y_in_order,
-              const std::vector<transport::Range>& stretches)
+              const std::vector<transport::Range>& stretches, bool alone)
 {
+    if (alone && !shard.streamed && !x_in_order && !y_in_order && own.owned_operator->only_launches()) {
+        own.owned_operator->apply(alpha, x, beta, y, worker.launching_context());
+        return;
+    }
     const auto context = worker.context();
     if (shard.streamed) {
         shard.streamed->apply(worker, meeting, alpha, x, beta, y, own.carry_out.data());
@@ -173,10 +178,8 @@ void RowProduct<T>::apply(engine::Worker& worker, engine::Rendezvous& meeting, T
 {
     const auto rank = static_cast<std::size_t>(worker.rank());
     engine::Device& device = worker.device();
-    engine::Stream& stream = worker.stream();
     Shard<T>& shard = *matrix_.shards[rank];
     RowShard<T>& own = *shards_[rank];
-    const auto context = worker.context();
     const bool copy_y = !y.vector && !device.shares_host_memory();
     const auto y_bytes = static_cast<std::size_t>(shard.owned.rows) * sizeof(T);
     const auto stretches = copy_y && !in_order(x.vector) ? host_stretches(shard, own) : std::vector<transport::Range>{};
@@ -205,12 +208,12 @@ void RowProduct<T>::apply(engine::Worker& worker, engine::Rendezvous& meeting, T
         // Pieces are on their way from the start on.
         const std::size_t begin = probe == nullptr || shard.streamed ? started : probe->last(worker);
         multiply(shard, own, worker, meeting, alpha, x_place.data, in_order(x.vector), beta, y_place,
-                 in_order(y.vector), stretches);
+                 in_order(y.vector), stretches, !x_place.gathered && probe == nullptr && !any_carry_ && !copy_y);
         if (x_place.gathered) {
-            channel_->settle(worker, stream, meeting);
+            channel_->settle(worker, worker.stream(), meeting);
         }
         if (probe != nullptr) {
-            probe->mark(worker, shard.streamed ? "stream" : "kernel", stream, begin);
+            probe->mark(worker, shard.streamed ? "stream" : "kernel", worker.stream(), begin);
         }
     }
 
@@ -218,6 +221,7 @@ void RowProduct<T>::apply(engine::Worker& worker, engine::Rendezvous& meeting, T
         // Rows shared between devices: the owner adds what the devices behind it found, in their order. A host y gets
         // them in finish_host_y().
         const bool on_devices = y.vector != nullptr;
+        engine::Stream& stream = worker.stream();
         T* const carries = carries_of(on_devices);
         if (shard.carry_nnz > 0) {
             stream.copy(carries + rank, own.carry_out.data(), sizeof(T));
@@ -225,7 +229,8 @@ void RowProduct<T>::apply(engine::Worker& worker, engine::Rendezvous& meeting, T
         if (on_devices) {
             carry_order_.publish(worker.rank(), stream, meeting);
             if (carry_count_[rank] > 0) {
-                kernels::add_carries(y_place + shard.owned.rows - 1, carries + rank + 1, carry_count_[rank], context);
+                kernels::add_carries(y_place + shard.owned.rows - 1, carries + rank + 1, carry_count_[rank],
+                                     worker.context());
             }
             carry_order_.end(worker.rank(), stream);
             carry_order_.settle(worker.rank(), stream, meeting);

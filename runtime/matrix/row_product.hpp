@@ -77,6 +77,12 @@ private:
     bool exchanged_by_rows(const Source<T>& x) const;
     /// Whether such an x has room for what comes from other devices, so that it need not be copied first.
     bool has_ghost_room(const VectorState<T>& x) const;
+    /// Where the worker's kernel finds entry 0 of an x by rows that has all it needs.
+    const T* entry_zero(const engine::Worker& worker, const VectorState<T>& x) const
+    {
+        const auto rank = static_cast<std::size_t>(worker.rank());
+        return static_cast<const T*>(x.entry_zero[rank]) + matrix_.plan.shards[rank].index_base;
+    }
     /// Brings the ghosts of one message; the first of them also brings the slice to where there is room for them.
     /// Returns where the worker's kernel finds its entry 0. The channel is to be settled.
     const T* exchange_message(engine::Worker& worker, engine::Stream& stream, engine::Rendezvous& meeting,

@@ -5,6 +5,7 @@
 #include <new>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <rmsp/error.hpp>
@@ -19,6 +20,30 @@ struct Asked {
     std::atomic<int> left{0};
     std::atomic<int> records{0};
     std::atomic<int> failing_record{0};  ///< the one, counted from 1, that throws; 0: none
+    std::vector<int> launched;           ///< how many launches there were at once
+    std::atomic<int> failing_launch{0};  ///< of these the one, counted from 1, that throws; 0: none
+    std::atomic<int> dropped{0};         ///< launches that were kept and never happened
+};
+
+/// Counts what it is to keep.
+class CountedLaunches final : public kernels::LaunchList {
+public:
+    explicit CountedLaunches(Asked& asked) : asked_(asked) {}
+    void keep() { ++kept_; }
+    void launch_all() override
+    {
+        if (kept_ > 0) {
+            asked_.launched.push_back(std::exchange(kept_, 0));
+            if (static_cast<int>(asked_.launched.size()) == asked_.failing_launch) {
+                throw Error(ErrorCode::device, "nothing can be launched");
+            }
+        }
+    }
+    void drop() noexcept override { asked_.dropped += std::exchange(kept_, 0); }
+
+private:
+    Asked& asked_;
+    int kept_ = 0;
 };
 
 /// A stand-in for a GPU: its work is done when it has been asked for it a few times. Has no memory.
@@ -64,6 +89,10 @@ private:
         void wait(const Event&) override {}
         void synchronize() override {}
         void* native() const override { return nullptr; }
+        std::unique_ptr<kernels::LaunchList> make_launch_list() override
+        {
+            return std::make_unique<CountedLaunches>(asked_);
+        }
         Asked& asked_;
     };
     static DeviceInfo gpu()

@@ -87,6 +87,97 @@ TEST(BriefJobs, ThatWaitShareAnEvent)
     }
 }
 
+/// A product of one launch, which is counted alone where it is not kept.
+void launch(Worker& worker, Asked& asked)
+{
+    const kernels::Context context = worker.launching_context();
+    if (context.launches != nullptr) {
+        static_cast<CountedLaunches*>(context.launches)->keep();
+    } else {
+        asked.launched.push_back(1);
+    }
+}
+
+TEST(BriefJobs, ThatWaitAreLaunchedTogether)
+{
+    const auto asked = std::make_shared<Asked>();
+    auto workers = polled_worker(asked);
+    JobQueue jobs(workers, false);
+    Gate gate(jobs);
+    auto futures = submit(jobs, 2 * most_together + 3, [&](Worker& worker) { launch(worker, *asked); });
+    gate.open();
+    for (auto& future : futures) {
+        future.get();
+    }
+    // The device has the gate's end to tell.
+    EXPECT_EQ(asked->launched, (std::vector<int>{most_together, most_together, 3}));
+}
+
+TEST(BriefJobs, AreLaunchedBeforeOthersAskForTheStream)
+{
+    const auto asked = std::make_shared<Asked>();
+    auto workers = polled_worker(asked);
+    JobQueue jobs(workers, false);
+    Gate gate(jobs);
+    auto futures = submit(jobs, 3, [&](Worker& worker) { launch(worker, *asked); });
+    auto other = jobs.submit([&](Worker&, Rendezvous&) { asked->launched.push_back(-1); });
+    auto brief_others = submit(jobs, 2, [&](Worker& worker) { launch(worker, *asked); });
+    auto brief_other = submit(jobs, 1, [&](Worker& worker) {
+        static_cast<void>(worker.stream());
+        asked->launched.push_back(-2);
+    });
+    gate.open();
+    for (auto* group : {&futures, &brief_others, &brief_other}) {
+        for (auto& future : *group) {
+            EXPECT_NO_THROW(future.get());
+        }
+    }
+    EXPECT_NO_THROW(other.get());
+    EXPECT_EQ(asked->launched, (std::vector<int>{3, -1, 2, -2}));
+}
+
+TEST(BriefJobs, AreToldThatTheirLaunchFailed)
+{
+    for (const bool before_another : {false, true}) {
+        const auto asked = std::make_shared<Asked>();
+        auto workers = polled_worker(asked);
+        JobQueue jobs(workers, false);
+        Gate gate(jobs);
+        asked->failing_launch = 1;
+        auto futures = submit(jobs, 3, [&](Worker& worker) { launch(worker, *asked); });
+        std::future<void> other;
+        if (before_another) {
+            other = jobs.submit([](Worker&, Rendezvous&) {});
+        }
+        gate.open();
+        for (auto& future : futures) {
+            expect_error(future, "nothing can be launched");
+        }
+        if (before_another) {
+            EXPECT_NO_THROW(other.get());
+        }
+        auto behind = submit(jobs, 1, [&](Worker& worker) { launch(worker, *asked); });
+        EXPECT_NO_THROW(behind[0].get());
+    }
+}
+
+TEST(BriefJobs, ThatWereNotLaunchedWhenTheDeviceIsLostFail)
+{
+    const auto asked = std::make_shared<Asked>();
+    auto workers = polled_worker(asked);
+    JobQueue jobs(workers, false);
+    Gate gate(jobs);
+    auto futures = submit(jobs, 2, [&](Worker& worker) { launch(worker, *asked); });
+    auto losing = submit(jobs, 1, [&](Worker& worker) { worker.device().lose("a test says so"); });
+    gate.open();
+    for (auto& future : futures) {
+        expect_error(future, "is lost");
+    }
+    EXPECT_NO_THROW(losing[0].get());
+    EXPECT_EQ(asked->dropped, 2);
+    EXPECT_TRUE(asked->launched.empty());
+}
+
 TEST(BriefJobs, AloneHaveTheirOwn)
 {
     const auto asked = std::make_shared<Asked>();

@@ -409,8 +409,10 @@ public:
         const auto kernel = !Ones && shape_.interleaved ? kernel_for.template operator()<!Ones>()
                                                         : kernel_for.template operator()<false>();
         cuda::launch_early("launch of csr-nnz-split", kernel, dim3(static_cast<unsigned>(shape_.blocks)), threads,
-                           stream, matrix, alpha, x, beta, y);
+                           context, matrix, alpha, x, beta, y);
     }
+
+    bool only_launches() const override { return shard_.nnz > 0 && !fills(); }
 
     std::int64_t workspace_bytes() const override
     {

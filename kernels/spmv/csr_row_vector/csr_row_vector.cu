@@ -148,6 +148,7 @@ public:
         apply_rows(0, shard_.rows, alpha, x, beta, y, context);
     }
 
+    bool only_launches() const override { return true; }
     std::int64_t row_granule() const override { return 1; }
 
     void apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
@@ -202,15 +203,14 @@ private:
         const ReadAhead ahead = rows == shard_.rows && reads_ahead(shard_.nnz, launched, context.compute_units)
                                     ? read_ahead(shard_, shard_.nnz, x, launched)
                                     : ReadAhead{};
-        const auto stream = static_cast<cudaStream_t>(context.stream);
         if constexpr (Width == 2) {
             const auto odd_end = static_cast<Offset>(shard_.nnz % 2 != 0 ? shard_.nnz : -1);
             cuda::launch_early("launch of csr-row-vector", row_pairs_kernel<Lanes, T, Offset>, blocks, vector_threads,
-                               stream, rows, row_ptr_ + first, shard_.col_idx, shard_.values, odd_end, ahead, alpha, x,
+                               context, rows, row_ptr_ + first, shard_.col_idx, shard_.values, odd_end, ahead, alpha, x,
                                beta, y + first);
         } else {
             cuda::launch_early("launch of csr-row-vector", row_vector_kernel<Lanes, Unroll, T, Offset>, blocks,
-                               vector_threads, stream, rows, row_ptr_ + first, shard_.col_idx, shard_.values, ahead,
+                               vector_threads, context, rows, row_ptr_ + first, shard_.col_idx, shard_.values, ahead,
                                alpha, x, beta, y + first);
         }
     }

@@ -221,6 +221,7 @@ public:
         apply_rows(0, shard_.rows, alpha, x, beta, y, context);
     }
 
+    bool only_launches() const override { return true; }
     std::int64_t row_granule() const override { return S::rows; }
 
     void apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
@@ -239,8 +240,8 @@ public:
                                context.compute_units * S::blocks_per_multiprocessor};
         cuda::launch_early("launch of csr-row-vector, staged", staged_rows_kernel<S, T>,
                            dim3(static_cast<unsigned>(blocks_for(end - first))), S::threads,
-                           static_cast<std::size_t>(capacity_) * (sizeof(T) + sizeof(std::int32_t)),
-                           static_cast<cudaStream_t>(context.stream), matrix, alpha, x, beta, y + first);
+                           static_cast<std::size_t>(capacity_) * (sizeof(T) + sizeof(std::int32_t)), context, matrix,
+                           alpha, x, beta, y + first);
     }
 
     std::int64_t workspace_bytes() const override

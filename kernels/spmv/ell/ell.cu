@@ -125,6 +125,7 @@ public:
         launch(0, shard_.rows, alpha, x, beta, y, context);
     }
 
+    bool only_launches() const override { return true; }
     std::int64_t row_granule() const override { return ell_warp; }
 
     void apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
@@ -175,9 +176,8 @@ private:
         const std::int64_t first_warp = warps_of(first);
         const std::int64_t blocks = blocks_for(warps_of(end) - first_warp);
         const ReadAhead ahead = read_ahead(shard_, 0, x, blocks * ell_threads);
-        cuda::launch_early("launch of ell", kernel(), dim3(static_cast<unsigned>(blocks)), ell_threads,
-                           static_cast<cudaStream_t>(context.stream), matrix(), first_warp, end, ahead, alpha, x, beta,
-                           y);
+        cuda::launch_early("launch of ell", kernel(), dim3(static_cast<unsigned>(blocks)), ell_threads, context,
+                           matrix(), first_warp, end, ahead, alpha, x, beta, y);
     }
 
     template <int Entries>

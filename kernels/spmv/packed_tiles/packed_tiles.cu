@@ -112,11 +112,12 @@ public:
                 const auto kernel =
                     beta == T{0} ? packed_tiles_kernel<true, V, bits, T> : packed_tiles_kernel<false, V, bits, T>;
                 cuda::launch_early("launch of packed-tiles", kernel, dim3(static_cast<unsigned>(shape_.blocks)),
-                                   threads, static_cast<cudaStream_t>(context.stream), matrix<bits>(), alpha, x, beta,
-                                   y);
+                                   threads, context, matrix<bits>(), alpha, x, beta, y);
             });
         });
     }
+
+    bool only_launches() const override { return true; }
 
     void update_values(const Context& context) override
     {

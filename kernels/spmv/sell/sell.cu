@@ -72,6 +72,7 @@ public:
         launch(0, slices_count_, alpha, x, beta, y, y_row, context);
     }
 
+    bool only_launches() const override { return true; }
     std::int64_t row_granule() const override { return sort_rows; }
 
     void apply_rows(std::int64_t first, std::int64_t end, T alpha, const T* x, T beta, T* y,
@@ -140,9 +141,8 @@ private:
         const auto kernel = sums ? pick(std::true_type()) : pick(std::false_type());
         const std::int64_t wave =
             std::int64_t{context.compute_units} * sell_tuning.blocks_per_multiprocessor * slices_per_block;
-        cuda::launch_early("sell", kernel, dim3(static_cast<unsigned>(blocks_for(end - first))), threads,
-                           static_cast<cudaStream_t>(context.stream), stored(), first, end, wave, alpha, x, beta, y,
-                           y_row, shard_.diagonal, sums_);
+        cuda::launch_early("sell", kernel, dim3(static_cast<unsigned>(blocks_for(end - first))), threads, context,
+                           stored(), first, end, wave, alpha, x, beta, y, y_row, shard_.diagonal, sums_);
     }
 
     template <class Pointers>

@@ -1,5 +1,7 @@
 #include "runtime/engine/cuda/cuda_stream.hpp"
 
+#include <kernels/cuda_launch_list.cuh>
+
 #include "runtime/engine/cuda/cuda_check.hpp"
 
 namespace rmsp::engine {
@@ -60,6 +62,11 @@ void CudaStream::record(Event& event)
 void CudaStream::wait(const Event& event)
 {
     cuda_check(cudaStreamWaitEvent(stream_, dynamic_cast<const CudaEvent&>(event).get(), 0), "cudaStreamWaitEvent");
+}
+
+std::unique_ptr<kernels::LaunchList> CudaStream::make_launch_list()
+{
+    return std::make_unique<kernels::cuda::CudaLaunchList>(stream_);
 }
 
 void CudaStream::synchronize() { cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }

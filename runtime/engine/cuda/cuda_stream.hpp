@@ -37,6 +37,7 @@ public:
     void wait(const Event& event) override;
     void synchronize() override;
     void* native() const override { return stream_; }
+    std::unique_ptr<kernels::LaunchList> make_launch_list() override;
 
 private:
     cudaStream_t stream_ = nullptr;

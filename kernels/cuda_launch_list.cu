@@ -1,0 +1,131 @@
+#include <kernels/cuda_launch_list.cuh>
+
+#include <utility>
+
+#include <kernels/cuda_check.cuh>
+
+namespace rmsp::kernels::cuda {
+namespace {
+
+/// The second kernel may be placed early, and waits for the first one itself.
+cudaError_t add_edge(cudaGraph_t graph, const cudaGraphNode_t* first, const cudaGraphNode_t* second, bool early)
+{
+#if CUDART_VERSION >= 12030
+    cudaGraphEdgeData edge{};
+    if (early) {
+        edge.type = cudaGraphDependencyTypeProgrammatic;
+        edge.from_port = cudaGraphKernelNodePortProgrammatic;
+    }
+#if CUDART_VERSION >= 13000
+    return cudaGraphAddDependencies(graph, first, second, &edge, 1);
+#else
+    return cudaGraphAddDependencies_v2(graph, first, second, &edge, 1);
+#endif
+#else
+    static_cast<void>(early);
+    return cudaGraphAddDependencies(graph, first, second, 1);
+#endif
+}
+
+template <class Kept>
+cudaKernelNodeParams parameters_of(Kept& kept)
+{
+    cudaKernelNodeParams parameters{};
+    parameters.func = const_cast<void*>(kept.kernel);
+    parameters.gridDim = kept.blocks;
+    parameters.blockDim = kept.threads;
+    parameters.sharedMemBytes = static_cast<unsigned>(kept.shared_bytes);
+    parameters.kernelParams = kept.argument.data();
+    return parameters;
+}
+
+}  // namespace
+
+bool device_launches_early()
+{
+    int device = 0;
+    int major = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+    return major >= 9;
+}
+
+void launch_early_with(const char* name, const void* kernel, dim3 blocks, dim3 threads, std::size_t shared_bytes,
+                       cudaStream_t stream, void** arguments)
+{
+    cudaLaunchAttribute early{};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = blocks;
+    config.blockDim = threads;
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = device_launches_early() ? 1 : 0;
+    check(cudaLaunchKernelExC(&config, kernel, arguments), name);
+}
+
+CudaLaunchList::~CudaLaunchList()
+{
+    for (const Graph& graph : graphs_) {
+        if (graph.executable != nullptr) {
+            static_cast<void>(cudaGraphExecDestroy(graph.executable));
+        }
+        if (graph.graph != nullptr) {
+            static_cast<void>(cudaGraphDestroy(graph.graph));
+        }
+    }
+}
+
+cudaError_t CudaLaunchList::make(Graph& graph, std::size_t count) noexcept
+{
+    cudaError_t status = cudaGraphCreate(&graph.graph, 0);
+    const bool early = device_launches_early();
+    for (std::size_t i = 0; i < count && status == cudaSuccess; ++i) {
+        const cudaKernelNodeParams parameters = parameters_of(kept_[i]);
+        status = cudaGraphAddKernelNode(&graph.kernel[i], graph.graph, nullptr, 0, &parameters);
+        if (status == cudaSuccess && i > 0) {
+            status = add_edge(graph.graph, &graph.kernel[i - 1], &graph.kernel[i], early);
+        }
+    }
+    return status == cudaSuccess ? cudaGraphInstantiate(&graph.executable, graph.graph, 0) : status;
+}
+
+bool CudaLaunchList::launch_as_graph(std::size_t count) noexcept
+{
+    Graph& graph = graphs_[count];
+    if (graph.refused) {
+        return false;
+    }
+    cudaError_t status = cudaSuccess;
+    if (graph.executable == nullptr) {
+        status = make(graph, count);
+        graph.refused = status != cudaSuccess;
+    } else {
+        for (std::size_t i = 0; i < count && status == cudaSuccess; ++i) {
+            const cudaKernelNodeParams parameters = parameters_of(kept_[i]);
+            status = cudaGraphExecKernelNodeSetParams(graph.executable, graph.kernel[i], &parameters);
+        }
+    }
+    if (status == cudaSuccess) {
+        status = cudaGraphLaunch(graph.executable, stream_);
+    }
+    static_cast<void>(cudaGetLastError());  // a launch of each tells what is wrong with which
+    return status == cudaSuccess;
+}
+
+void CudaLaunchList::launch_all()
+{
+    const std::size_t count = std::exchange(count_, 0);
+    if (count > 1 && launch_as_graph(count)) {
+        return;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        Kept& kept = kept_[i];
+        launch_early_with(kept.name, kept.kernel, kept.blocks, kept.threads, kept.shared_bytes, stream_,
+                          kept.argument.data());
+    }
+}
+
+}  // namespace rmsp::kernels::cuda

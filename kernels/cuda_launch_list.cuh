@@ -1,0 +1,100 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <new>
+#include <type_traits>
+
+#include <cuda_runtime.h>
+
+#include <kernels/context.hpp>
+
+namespace rmsp::kernels::cuda {
+
+/// Whether the current device places thread blocks of a kernel before the one in front of it has ended (see
+/// launch_early()).
+bool device_launches_early();
+
+/// launch_early() of a kernel with its arguments' addresses. \throws as check(), naming the kernel
+void launch_early_with(const char* name, const void* kernel, dim3 blocks, dim3 threads, std::size_t shared_bytes,
+                       cudaStream_t stream, void** arguments);
+
+/// A LaunchList of one stream of a GPU. Several kernels are launched as a CUDA graph, which is made once for each
+/// number of them and then told what to launch: that takes the host a third of what a launch of each would, and the
+/// device less between them.
+class CudaLaunchList final : public LaunchList {
+public:
+    explicit CudaLaunchList(cudaStream_t stream) : stream_(stream) {}
+    /// On the device that the list is of.
+    ~CudaLaunchList() override;
+    CudaLaunchList(const CudaLaunchList&) = delete;
+    CudaLaunchList& operator=(const CudaLaunchList&) = delete;
+
+    /// Keeps the launch of a kernel that may be launched early, with copies of its arguments. False: it has no room
+    /// for them, is empty now, and the caller is to launch it. \throws as launch_all()
+    template <class... Parameters, class... Arguments>
+    bool keep(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, std::size_t shared_bytes,
+              const Arguments&... arguments)
+    {
+        static_assert((std::is_trivially_copyable_v<Parameters> && ...));
+        constexpr std::size_t bytes = ((sizeof(Parameters) + alignof(std::max_align_t)) + ... + 0);
+        if constexpr (bytes > room_for_arguments || sizeof...(Parameters) > most_arguments) {
+            launch_all();
+            return false;
+        } else {
+            if (count_ == most_kept) {
+                launch_all();
+            }
+            Kept& kept = kept_[count_];
+            kept.name = name;
+            kept.kernel = reinterpret_cast<const void*>(kernel);
+            kept.blocks = blocks;
+            kept.threads = dim3(static_cast<unsigned>(threads));
+            kept.shared_bytes = shared_bytes;
+            std::size_t used = 0;
+            std::size_t number = 0;
+            const auto copy = [&]<class P>(const P& argument) {
+                used = (used + alignof(P) - 1) / alignof(P) * alignof(P);
+                kept.argument[number++] = ::new (kept.room + used) P(argument);
+                used += sizeof(P);
+            };
+            (copy(static_cast<Parameters>(arguments)), ...);
+            ++count_;
+            return true;
+        }
+    }
+    void launch_all() override;
+    void drop() noexcept override { count_ = 0; }
+
+private:
+    static constexpr std::size_t most_kept = 8;
+    static constexpr std::size_t most_arguments = 16;
+    static constexpr std::size_t room_for_arguments = 768;
+
+    struct Kept {
+        const char* name;
+        const void* kernel;
+        dim3 blocks;
+        dim3 threads;
+        std::size_t shared_bytes;
+        std::array<void*, most_arguments> argument;
+        alignas(std::max_align_t) std::byte room[room_for_arguments];
+    };
+    struct Graph {
+        cudaGraph_t graph = nullptr;
+        cudaGraphExec_t executable = nullptr;
+        std::array<cudaGraphNode_t, most_kept> kernel{};
+        bool refused = false;
+    };
+
+    /// The first `count` of what is kept. False: this cannot be done, and nothing was launched.
+    bool launch_as_graph(std::size_t count) noexcept;
+    cudaError_t make(Graph& graph, std::size_t count) noexcept;
+
+    cudaStream_t stream_;
+    std::size_t count_ = 0;
+    std::array<Kept, most_kept> kept_;
+    std::array<Graph, most_kept + 1> graphs_;  ///< of so many kernels; made when first needed
+};
+
+}  // namespace rmsp::kernels::cuda
