@@ -134,30 +134,4 @@ const plan::Side& x_side(const MatrixState<T>& matrix, bool of_transpose)
 template <class T>
 Plan current_plan(const MatrixState<T>& matrix);
 
-/// Some 8 us on an H200, whose kernels take 5 for next to nothing.
-inline constexpr std::int64_t most_bytes_of_a_brief_product = std::int64_t{16} << 20;
-/// Of a job that is a product with the matrix. With vectors in the caller's memory: `host_data`.
-template <class T>
-engine::JobTerms product_terms(const MatrixState<T>& matrix, bool host_data)
-{
-    engine::JobTerms terms;
-    terms.kind = "product";
-    terms.matrix = &matrix.options.name;
-    terms.host_data = host_data;
-    terms.may_end_early = true;
-    terms.devices = matrix.plan.devices;
-    terms.brief = !host_data && matrix.options.mode == Mode::resident &&
-                  std::all_of(matrix.plan.shards.begin(), matrix.plan.shards.end(), [](const ShardPlan& shard) {
-                      return shard.apply_bytes <= most_bytes_of_a_brief_product;
-                  });
-    // What is streamed or borrowed is the caller's too.
-    terms.owns_all = !host_data && matrix.options.mode == Mode::resident && !matrix.options.borrow;
-    if (matrix.options.mode == Mode::streamed) {
-        for (const ShardPlan& shard : matrix.plan.shards) {
-            terms.streamed_bytes += shard.matrix_bytes;
-        }
-    }
-    return terms;
-}
-
 }  // namespace rmsp::distributed

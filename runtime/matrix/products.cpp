@@ -12,6 +12,22 @@
 namespace rmsp::distributed {
 namespace {
 
+/// Some 8 us on an H200, whose kernels take 5 for next to nothing.
+constexpr std::int64_t most_bytes_of_a_brief_product = std::int64_t{16} << 20;
+
+template <class T>
+bool is_brief(const MatrixState<T>& matrix)
+{
+    const RowProduct<T>* const rows = row_product(matrix);
+    for (std::size_t rank = 0; rank < matrix.plan.shards.size(); ++rank) {
+        const std::int64_t bytes = rows != nullptr ? rows->apply_bytes(rank) : matrix.plan.shards[rank].apply_bytes;
+        if (bytes > most_bytes_of_a_brief_product) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void check_length(const char* what, std::int64_t has, std::int64_t wants)
 {
     if (has != wants) {
@@ -62,6 +78,26 @@ void require_operands(const std::shared_ptr<MatrixState<T>>& matrix, bool of_tra
 }
 
 template <class T>
+engine::JobTerms product_terms(const MatrixState<T>& matrix, bool host_data)
+{
+    engine::JobTerms terms;
+    terms.kind = "product";
+    terms.matrix = &matrix.options.name;
+    terms.host_data = host_data;
+    terms.may_end_early = true;
+    terms.devices = matrix.plan.devices;
+    terms.brief = !host_data && matrix.options.mode == Mode::resident && is_brief(matrix);
+    // What is streamed or borrowed is the caller's too.
+    terms.owns_all = !host_data && matrix.options.mode == Mode::resident && !matrix.options.borrow;
+    if (matrix.options.mode == Mode::streamed) {
+        for (const ShardPlan& shard : matrix.plan.shards) {
+            terms.streamed_bytes += shard.matrix_bytes;
+        }
+    }
+    return terms;
+}
+
+template <class T>
 void prepare_apply(MatrixState<T>& matrix, bool of_transpose)
 {
     std::lock_guard lock(matrix.on_demand.making);
@@ -104,6 +140,7 @@ void finish_host_y(const MatrixState<T>& matrix, T* y, bool of_transpose)
 }
 
 #define RMSP_INSTANTIATE(T)                                                                                         \
+    template engine::JobTerms product_terms(const MatrixState<T>&, bool);                                           \
     template void prepare_apply(MatrixState<T>&, bool);                                                             \
     template void apply_on(MatrixState<T>&, engine::Worker&, engine::Rendezvous&, T, const Source<T>&, T,           \
                            const Target<T>&, PhaseProbe*, bool);                                                    \

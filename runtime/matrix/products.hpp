@@ -20,6 +20,10 @@ template <class T>
 void require_operands(const std::shared_ptr<MatrixState<T>>& matrix, bool of_transpose,
                       const std::shared_ptr<VectorState<T>>& x, const std::shared_ptr<VectorState<T>>& y);
 
+/// Of a job that is a product with the matrix. With vectors in the caller's memory: `host_data`.
+template <class T>
+engine::JobTerms product_terms(const MatrixState<T>& matrix, bool host_data);
+
 /// Queues y = alpha A x + beta y, or with A^T, on one worker; the body of every apply.
 template <class T>
 void apply_on(MatrixState<T>& matrix, engine::Worker& worker, engine::Rendezvous& meeting, T alpha, const Source<T>& x,

@@ -274,6 +274,16 @@ void RowProduct<T>::finish_host_y(T* y) const
 }
 
 template <class T>
+std::int64_t RowProduct<T>::apply_bytes(std::size_t rank) const
+{
+    const RowShard<T>& own = shard(rank);
+    const int winner = own.race ? own.race->outcome->winner.load(std::memory_order_acquire) : -1;
+    return (winner >= 0 ? own.race->apply_bytes[static_cast<std::size_t>(winner)]
+                        : matrix_.plan.shards[rank].apply_bytes) +
+           own.more_read;
+}
+
+template <class T>
 void RowProduct<T>::note_races(Plan& plan) const
 {
     for (std::size_t i = 0; i < plan.shards.size(); ++i) {
@@ -289,10 +299,9 @@ void RowProduct<T>::note_races(Plan& plan) const
                         shard.candidates.begin() + winner + 1);
             shard.kernel = shard.candidates.front().kernel;
             shard.kernel_reason = race->outcome->in_order ? won_race_in_order : won_race;
-            shard.apply_bytes = race->apply_bytes[static_cast<std::size_t>(winner)];
             shard.break_even_applies = plan::break_even(shard.candidates, shard.kernel);
         }
-        shard.apply_bytes += own.more_read;
+        shard.apply_bytes = apply_bytes(i);
         shard.matrix_bytes += own.more_kept;
     }
 }

@@ -32,6 +32,8 @@ public:
     /// Adds the shared rows' carries to a host y, in device order.
     void finish_host_y(T* y) const override;
     void note_races(Plan& plan) const override;
+    /// Bytes that an apply of a device takes, with the kernel that won if its race is decided. By any thread.
+    std::int64_t apply_bytes(std::size_t rank) const;
     void update_values(engine::Worker& worker) override;
     void close(int rank) noexcept override;
 
