@@ -36,7 +36,7 @@ struct Context {
     int threads = 1;         ///< size of the OpenMP team: of host devices, and of what is prepared on the host for GPUs
     int compute_units = 1;   ///< GPUs: multiprocessors
     Memory* memory = nullptr;  ///< for prepare() and update_values(); apply() never allocates
-    /// GPUs: what keeps the launches of an operator that only_launches(); null: they happen at once.
+    /// GPUs: what may keep launches by cuda::launch_early(); null: they happen at once.
     LaunchList* launches = nullptr;
     bool wakes_team = true;  ///< host devices: whether what is prepared is worth waking a team that sleeps
 };

@@ -190,9 +190,10 @@ void axpy(T alpha, const DistributedVector<T>& x, DistributedVector<T>& y)
     from->runtime->submit(
         [alpha, from, to](engine::Worker& worker, engine::Rendezvous&) {
             const auto a = distributed::held_by(*from, worker.rank());
-            kernels::axpy(alpha, a.place, distributed::held_by(*to, worker.rank()).place, a.count, worker.context());
+            kernels::axpy(alpha, a.place, distributed::held_by(*to, worker.rank()).place, a.count,
+                          worker.launching_context());
         },
-        {}, from->terms());
+        {}, from->terms_of_entries(3));
 }
 
 template <class T>
@@ -202,9 +203,9 @@ void scal(T alpha, DistributedVector<T>& x)
     vector->runtime->submit(
         [alpha, vector](engine::Worker& worker, engine::Rendezvous&) {
             const auto a = distributed::held_by(*vector, worker.rank());
-            kernels::scal(alpha, a.place, a.count, worker.context());
+            kernels::scal(alpha, a.place, a.count, worker.launching_context());
         },
-        {}, vector->terms());
+        {}, vector->terms_of_entries(2));
 }
 
 template <class T>
@@ -217,9 +218,9 @@ void copy(const DistributedVector<T>& x, DistributedVector<T>& y)
         [from, to](engine::Worker& worker, engine::Rendezvous&) {
             const auto a = distributed::held_by(*from, worker.rank());
             kernels::copy(static_cast<const T*>(a.place), distributed::held_by(*to, worker.rank()).place, a.count,
-                          worker.context());
+                          worker.launching_context());
         },
-        {}, from->terms());
+        {}, from->terms_of_entries(2));
 }
 
 template <class T>

@@ -12,16 +12,13 @@
 namespace rmsp::distributed {
 namespace {
 
-/// Some 8 us on an H200, whose kernels take 5 for next to nothing.
-constexpr std::int64_t most_bytes_of_a_brief_product = std::int64_t{16} << 20;
-
 template <class T>
 bool is_brief(const MatrixState<T>& matrix)
 {
     const RowProduct<T>* const rows = row_product(matrix);
     for (std::size_t rank = 0; rank < matrix.plan.shards.size(); ++rank) {
         const std::int64_t bytes = rows != nullptr ? rows->apply_bytes(rank) : matrix.plan.shards[rank].apply_bytes;
-        if (bytes > most_bytes_of_a_brief_product) {
+        if (bytes > engine::most_bytes_of_a_brief_job) {
             return false;
         }
     }

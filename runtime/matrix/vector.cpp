@@ -337,9 +337,9 @@ void DistributedVector<T>::fill(T value)
     vector->runtime->submit(
         [vector, value, shared](engine::Worker& worker, engine::Rendezvous&) {
             const auto part = distributed::held_part_of(*vector, static_cast<std::size_t>(worker.rank()), shared);
-            kernels::fill(part.place, part.count, value, worker.context());
+            kernels::fill(part.place, part.count, value, worker.launching_context());
         },
-        {}, vector->terms());
+        {}, vector->terms_of_entries(1));
 }
 
 #define RMSP_INSTANTIATE(T) template class DistributedVector<T>;

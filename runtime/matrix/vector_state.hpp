@@ -63,6 +63,18 @@ struct VectorState {
         return terms;
     }
 
+    /// terms() of a job that reads or writes each entry so many times, and does nothing else.
+    engine::JobTerms terms_of_entries(int times) const
+    {
+        std::int64_t most = layout == Layout::replicated ? size : 0;
+        for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+            most = std::max(most, offsets[i + 1] - offsets[i]);
+        }
+        engine::JobTerms all = terms();
+        all.brief = times * most * static_cast<std::int64_t>(sizeof(T)) <= engine::most_bytes_of_a_brief_job;
+        return all;
+    }
+
     /// Whether every device has room for the entries that it needs.
     bool holds(const std::vector<transport::Range>& needed) const
     {

@@ -60,6 +60,11 @@ std::vector<double> chain(std::vector<DistributedMatrix<double>>& matrices, bool
         }
         if (i % 17 == 16) {
             axpy(0.5, second, first);
+            scal(0.75, first);
+        }
+        if (i % 29 == 28) {
+            copy(second, first);
+            second.fill(0.5);
         }
         std::swap(first, second);
     }

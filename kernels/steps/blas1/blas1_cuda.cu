@@ -3,6 +3,7 @@
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_launch.cuh>
 #include <kernels/steps/blas1/blas1.hpp>
 
 namespace rmsp::kernels {
@@ -24,6 +25,7 @@ unsigned grid_for(std::int64_t n, const Context& context)
 template <class T>
 __global__ void __launch_bounds__(threads) axpy_kernel(T alpha, const T* x, T* y, std::int64_t n)
 {
+    wait_for_kernel_before();
     const std::int64_t step = std::int64_t{gridDim.x} * threads * unroll;
     for (std::int64_t first = std::int64_t{blockIdx.x} * threads * unroll + threadIdx.x; first < n; first += step) {
         T a[unroll];
@@ -47,6 +49,7 @@ __global__ void __launch_bounds__(threads) axpy_kernel(T alpha, const T* x, T* y
 template <class T>
 __global__ void __launch_bounds__(threads) scal_kernel(T alpha, T* x, std::int64_t n)
 {
+    wait_for_kernel_before();
     const std::int64_t step = std::int64_t{gridDim.x} * threads * unroll;
     for (std::int64_t first = std::int64_t{blockIdx.x} * threads * unroll + threadIdx.x; first < n; first += step) {
         T a[unroll];
@@ -62,6 +65,16 @@ __global__ void __launch_bounds__(threads) scal_kernel(T alpha, T* x, std::int64
                 x[i] = alpha == T{0} ? T{0} : alpha * a[k];
             }
         }
+    }
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads) copy_kernel(const T* x, T* y, std::int64_t n)
+{
+    wait_for_kernel_before();
+    for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n;
+         i += std::int64_t{gridDim.x} * threads) {
+        y[i] = x[i];
     }
 }
 
@@ -109,8 +122,7 @@ template <class T>
 void axpy(T alpha, const T* x, T* y, std::int64_t n, const Context& context)
 {
     if (n > 0 && alpha != T{0}) {
-        axpy_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(alpha, x, y, n);
-        RMSP_CUDA_CHECK_LAUNCH("axpy");
+        launch_early("axpy", axpy_kernel<T>, dim3(grid_for(n, context)), threads, context, alpha, x, y, n);
     }
 }
 
@@ -118,18 +130,22 @@ template <class T>
 void scal(T alpha, T* x, std::int64_t n, const Context& context)
 {
     if (n > 0) {
-        scal_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(alpha, x, n);
-        RMSP_CUDA_CHECK_LAUNCH("scal");
+        launch_early("scal", scal_kernel<T>, dim3(grid_for(n, context)), threads, context, alpha, x, n);
     }
 }
 
 template <class T>
 void copy(const T* x, T* y, std::int64_t n, const Context& context)
 {
-    if (n > 0 && x != y) {
-        RMSP_CUDA_CHECK(cudaMemcpyAsync(y, x, static_cast<std::size_t>(n) * sizeof(T), cudaMemcpyDeviceToDevice,
-                                        stream_of(context)));
+    if (n == 0 || x == y) {
+        return;
     }
+    if (context.launches != nullptr) {
+        launch_early("copy", copy_kernel<T>, dim3(grid_for(n, context)), threads, context, x, y, n);
+        return;
+    }
+    RMSP_CUDA_CHECK(
+        cudaMemcpyAsync(y, x, static_cast<std::size_t>(n) * sizeof(T), cudaMemcpyDeviceToDevice, stream_of(context)));
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 
 #include <kernels/cuda_block.cuh>
 #include <kernels/cuda_check.cuh>
+#include <kernels/cuda_launch.cuh>
 #include <kernels/steps/support/copy_part.cuh>
 #include <kernels/steps/support/support.hpp>
 #include <rmsp/error.hpp>
@@ -90,6 +91,7 @@ __global__ void __launch_bounds__(threads)
 template <class T>
 __global__ void __launch_bounds__(threads) fill_kernel(T* y, std::int64_t n, T value)
 {
+    wait_for_kernel_before();
     for (std::int64_t i = first_index(); i < n; i += index_stride()) {
         y[i] = value;
     }
@@ -269,8 +271,7 @@ template <class T>
 void fill(T* y, std::int64_t n, T value, const Context& context)
 {
     if (n > 0) {
-        fill_kernel<<<grid_for(n, context), threads, 0, stream_of(context)>>>(y, n, value);
-        RMSP_CUDA_CHECK_LAUNCH("fill");
+        launch_early("fill", fill_kernel<T>, dim3(grid_for(n, context)), threads, context, y, n, value);
     }
 }
 
