@@ -1,5 +1,6 @@
 #include <kernels/cuda_launch_list.cuh>
 
+#include <algorithm>
 #include <utility>
 
 #include <kernels/cuda_check.cuh>
@@ -68,14 +69,45 @@ void launch_early_with(const char* name, const void* kernel, dim3 blocks, dim3 t
 
 CudaLaunchList::~CudaLaunchList()
 {
-    for (const Graph& graph : graphs_) {
-        if (graph.executable != nullptr) {
-            static_cast<void>(cudaGraphExecDestroy(graph.executable));
+    for (Graph& graph : graphs_) {
+        destroy(graph);
+    }
+}
+
+void CudaLaunchList::destroy(Graph& graph) noexcept
+{
+    if (graph.executable != nullptr) {
+        static_cast<void>(cudaGraphExecDestroy(graph.executable));
+    }
+    if (graph.graph != nullptr) {
+        static_cast<void>(cudaGraphDestroy(graph.graph));
+    }
+    graph = {};
+}
+
+CudaLaunchList::Graph& CudaLaunchList::graph_for(std::size_t count) noexcept
+{
+    Graph* alike = nullptr;  // of as many kernels, the one not used for longest
+    Graph* oldest = graphs_.data();
+    for (Graph& graph : graphs_) {
+        if (graph.count == count) {
+            if (std::equal(kept_.begin(), kept_.begin() + count, graph.kernel.begin(),
+                           [](const Kept& kept, const void* kernel) { return kept.kernel == kernel; })) {
+                return graph;
+            }
+            if (alike == nullptr || graph.used < alike->used) {
+                alike = &graph;
+            }
         }
-        if (graph.graph != nullptr) {
-            static_cast<void>(cudaGraphDestroy(graph.graph));
+        if (graph.used < oldest->used) {
+            oldest = &graph;
         }
     }
+    if (alike != nullptr && oldest->count != 0) {
+        return *alike;
+    }
+    destroy(*oldest);
+    return *oldest;
 }
 
 cudaError_t CudaLaunchList::make(Graph& graph, std::size_t count) noexcept
@@ -84,31 +116,42 @@ cudaError_t CudaLaunchList::make(Graph& graph, std::size_t count) noexcept
     const bool early = device_launches_early();
     for (std::size_t i = 0; i < count && status == cudaSuccess; ++i) {
         const cudaKernelNodeParams parameters = parameters_of(kept_[i]);
-        status = cudaGraphAddKernelNode(&graph.kernel[i], graph.graph, nullptr, 0, &parameters);
+        status = cudaGraphAddKernelNode(&graph.node[i], graph.graph, nullptr, 0, &parameters);
         if (status == cudaSuccess && i > 0) {
-            status = add_edge(graph.graph, &graph.kernel[i - 1], &graph.kernel[i], early);
+            status = add_edge(graph.graph, &graph.node[i - 1], &graph.node[i], early);
         }
     }
-    return status == cudaSuccess ? cudaGraphInstantiate(&graph.executable, graph.graph, 0) : status;
+    if (status == cudaSuccess) {
+        status = cudaGraphInstantiate(&graph.executable, graph.graph, 0);
+    }
+    if (status == cudaSuccess) {
+        graph.count = count;
+    } else {
+        destroy(graph);
+    }
+    return status;
 }
 
 bool CudaLaunchList::launch_as_graph(std::size_t count) noexcept
 {
-    Graph& graph = graphs_[count];
-    if (graph.refused) {
+    if (refused_) {
         return false;
     }
+    Graph& graph = graph_for(count);
     cudaError_t status = cudaSuccess;
-    if (graph.executable == nullptr) {
+    if (graph.count == 0) {
         status = make(graph, count);
-        graph.refused = status != cudaSuccess;
+        refused_ = status != cudaSuccess;
     } else {
         for (std::size_t i = 0; i < count && status == cudaSuccess; ++i) {
             const cudaKernelNodeParams parameters = parameters_of(kept_[i]);
-            status = cudaGraphExecKernelNodeSetParams(graph.executable, graph.kernel[i], &parameters);
+            status = cudaGraphExecKernelNodeSetParams(graph.executable, graph.node[i], &parameters);
         }
     }
     if (status == cudaSuccess) {
+        graph.used = ++launches_;
+        std::transform(kept_.begin(), kept_.begin() + count, graph.kernel.begin(),
+                       [](const Kept& kept) { return kept.kernel; });
         status = cudaGraphLaunch(graph.executable, stream_);
     }
     static_cast<void>(cudaGetLastError());  // a launch of each tells what is wrong with which

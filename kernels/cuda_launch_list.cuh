@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <type_traits>
 
@@ -19,9 +20,8 @@ bool device_launches_early();
 void launch_early_with(const char* name, const void* kernel, dim3 blocks, dim3 threads, std::size_t shared_bytes,
                        cudaStream_t stream, void** arguments);
 
-/// A LaunchList of one stream of a GPU. Several kernels are launched as a CUDA graph, which is made once for each
-/// number of them and then told what to launch: that takes the host a third of what a launch of each would, and the
-/// device less between them.
+/// A LaunchList of one stream of a GPU. Several kernels are launched as a CUDA graph, which is kept and told their
+/// arguments: that takes the host a third of what a launch of each would, and the device less between them.
 class CudaLaunchList final : public LaunchList {
 public:
     explicit CudaLaunchList(cudaStream_t stream) : stream_(stream) {}
@@ -83,18 +83,26 @@ private:
     struct Graph {
         cudaGraph_t graph = nullptr;
         cudaGraphExec_t executable = nullptr;
-        std::array<cudaGraphNode_t, most_kept> kernel{};
-        bool refused = false;
+        std::size_t count = 0;
+        std::array<cudaGraphNode_t, most_kept> node{};
+        std::array<const void*, most_kept> kernel{};
+        std::uint64_t used = 0;  ///< when last, counted in launches
     };
 
     /// The first `count` of what is kept. False: this cannot be done, and nothing was launched.
     bool launch_as_graph(std::size_t count) noexcept;
+    /// One of as many kernels, the same if possible; else one that is to be made.
+    Graph& graph_for(std::size_t count) noexcept;
     cudaError_t make(Graph& graph, std::size_t count) noexcept;
+    static void destroy(Graph& graph) noexcept;
 
     cudaStream_t stream_;
     std::size_t count_ = 0;
     std::array<Kept, most_kept> kept_;
-    std::array<Graph, most_kept + 1> graphs_;  ///< of so many kernels; made when first needed
+    /// As many as a loop of some steps needs, since to tell a graph other kernels takes longer than other arguments.
+    std::array<Graph, 24> graphs_;
+    std::uint64_t launches_ = 0;
+    bool refused_ = false;  ///< no graph could be made: none is tried again
 };
 
 }  // namespace rmsp::kernels::cuda

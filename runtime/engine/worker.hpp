@@ -69,8 +69,8 @@ public:
         launch_kept();
         return make_context();
     }
-    /// context() for a task that queues nothing but kernels by cuda::launch_early() with it: these may be kept until the
-    /// tasks behind it have run.
+    /// context() for a task that queues nothing but kernels by cuda::launch_early() with it: these may be kept until
+    /// the tasks behind it have run.
     kernels::Context launching_context()
     {
         if (!keeps_launches_) {
