@@ -25,8 +25,8 @@ public:
     /// Launches what is kept, in order, on the current device; nothing is kept afterwards, also where this throws.
     /// \throws Error(device) naming the kernel
     virtual void launch_all() = 0;
-    /// Keeps nothing any more.
-    virtual void drop() noexcept = 0;
+    /// Keeps nothing any more. Returns whether something was never launched.
+    virtual bool drop() noexcept = 0;
 };
 
 /// Where a kernel runs. The caller has made the device current on this thread.

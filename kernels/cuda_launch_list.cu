@@ -91,8 +91,8 @@ CudaLaunchList::Graph& CudaLaunchList::graph_for(std::size_t count) noexcept
     Graph* oldest = graphs_.data();
     for (Graph& graph : graphs_) {
         if (graph.count == count) {
-            if (std::equal(kept_.begin(), kept_.begin() + count, graph.kernel.begin(),
-                           [](const Kept& kept, const void* kernel) { return kept.kernel == kernel; })) {
+            const auto same = [](const Kept& kept, const void* kernel) { return kept.kernel == kernel; };
+            if (std::equal(kept_.begin(), kept_.begin() + count, graph.kernel.begin(), same)) {
                 return graph;
             }
             if (alike == nullptr || graph.used < alike->used) {
@@ -158,9 +158,22 @@ bool CudaLaunchList::launch_as_graph(std::size_t count) noexcept
     return status == cudaSuccess;
 }
 
+void CudaLaunchList::make_room()
+{
+    try {
+        launch_all();
+    } catch (...) {
+        failure_ = std::current_exception();
+        throw;
+    }
+}
+
 void CudaLaunchList::launch_all()
 {
     const std::size_t count = std::exchange(count_, 0);
+    if (failure_) {
+        std::rethrow_exception(std::exchange(failure_, nullptr));
+    }
     if (count > 1 && launch_as_graph(count)) {
         return;
     }

@@ -3,8 +3,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 #include <cuda_runtime.h>
 
@@ -31,7 +33,8 @@ public:
     CudaLaunchList& operator=(const CudaLaunchList&) = delete;
 
     /// Keeps the launch of a kernel that may be launched early, with copies of its arguments. False: it has no room
-    /// for them, is empty now, and the caller is to launch it. \throws as launch_all()
+    /// for them, is empty now, and the caller is to launch it. \throws as launch_all(), which then throws once more, as
+    /// the caller need not be who asked for what failed
     template <class... Parameters, class... Arguments>
     bool keep(const char* name, void (*kernel)(Parameters...), dim3 blocks, int threads, std::size_t shared_bytes,
               const Arguments&... arguments)
@@ -39,11 +42,11 @@ public:
         static_assert((std::is_trivially_copyable_v<Parameters> && ...));
         constexpr std::size_t bytes = ((sizeof(Parameters) + alignof(std::max_align_t)) + ... + 0);
         if constexpr (bytes > room_for_arguments || sizeof...(Parameters) > most_arguments) {
-            launch_all();
+            make_room();
             return false;
         } else {
             if (count_ == most_kept) {
-                launch_all();
+                make_room();
             }
             Kept& kept = kept_[count_];
             kept.name = name;
@@ -64,7 +67,11 @@ public:
         }
     }
     void launch_all() override;
-    void drop() noexcept override { count_ = 0; }
+    bool drop() noexcept override
+    {
+        failure_ = nullptr;
+        return std::exchange(count_, 0) > 0;
+    }
 
 private:
     static constexpr std::size_t most_kept = 8;
@@ -89,6 +96,8 @@ private:
         std::uint64_t used = 0;  ///< when last, counted in launches
     };
 
+    /// launch_all() for one who keeps more.
+    void make_room();
     /// The first `count` of what is kept. False: this cannot be done, and nothing was launched.
     bool launch_as_graph(std::size_t count) noexcept;
     /// One of as many kernels, the same if possible; else one that is to be made.
@@ -99,6 +108,7 @@ private:
     cudaStream_t stream_;
     std::size_t count_ = 0;
     std::array<Kept, most_kept> kept_;
+    std::exception_ptr failure_;  ///< of make_room(), for the next launch_all()
     /// As many as a loop of some steps needs, since to tell a graph other kernels takes longer than other arguments.
     std::array<Graph, 24> graphs_;
     std::uint64_t launches_ = 0;

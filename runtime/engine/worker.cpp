@@ -294,17 +294,19 @@ void Worker::mark_end(Task& task) noexcept
     task.shares = false;
     if (device_->lost()) {
         // A task that begins on a lost device finds out itself. Those before it would have been told by the event.
-        if (launches_) {
-            launches_->drop();
-        }
-        if (others_share) {
-            Task& last = pending_.back();
-            last.shares = false;
+        const auto fail = [this](Task& one) {
+            one.shares = false;
             try {
                 device_->require();
             } catch (...) {
-                last.failure = std::current_exception();
+                one.failure = std::current_exception();
             }
+        };
+        if (launches_ && launches_->drop()) {
+            fail(task);
+        }
+        if (others_share) {
+            fail(pending_.back());
         }
         return;
     }

@@ -39,7 +39,12 @@ public:
             }
         }
     }
-    void drop() noexcept override { asked_.dropped += std::exchange(kept_, 0); }
+    bool drop() noexcept override
+    {
+        const int dropped = std::exchange(kept_, 0);
+        asked_.dropped += dropped;
+        return dropped > 0;
+    }
 
 private:
     Asked& asked_;
