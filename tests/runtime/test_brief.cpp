@@ -46,7 +46,7 @@ std::vector<std::future<void>> submit(JobQueue& jobs, int count, const F& body)
 {
     std::vector<std::future<void>> futures;
     for (int i = 0; i < count; ++i) {
-        futures.push_back(jobs.submit([&body](Worker& worker, Rendezvous&) { body(worker); }, {}, brief()));
+        futures.push_back(jobs.submit([body](Worker& worker, Rendezvous&) { body(worker); }, {}, brief()));
     }
     return futures;
 }
