@@ -113,12 +113,11 @@ CudaLaunchList::Graph& CudaLaunchList::graph_for(std::size_t count) noexcept
 cudaError_t CudaLaunchList::make(Graph& graph, std::size_t count) noexcept
 {
     cudaError_t status = cudaGraphCreate(&graph.graph, 0);
-    const bool early = device_launches_early();
     for (std::size_t i = 0; i < count && status == cudaSuccess; ++i) {
         const cudaKernelNodeParams parameters = parameters_of(kept_[i]);
         status = cudaGraphAddKernelNode(&graph.node[i], graph.graph, nullptr, 0, &parameters);
         if (status == cudaSuccess && i > 0) {
-            status = add_edge(graph.graph, &graph.node[i - 1], &graph.node[i], early);
+            status = add_edge(graph.graph, &graph.node[i - 1], &graph.node[i], early_);
         }
     }
     if (status == cudaSuccess) {
@@ -154,7 +153,9 @@ bool CudaLaunchList::launch_as_graph(std::size_t count) noexcept
                        [](const Kept& kept) { return kept.kernel; });
         status = cudaGraphLaunch(graph.executable, stream_);
     }
-    static_cast<void>(cudaGetLastError());  // a launch of each tells what is wrong with which
+    if (status != cudaSuccess) {
+        static_cast<void>(cudaGetLastError());  // a launch of each tells what is wrong with which
+    }
     return status == cudaSuccess;
 }
 

@@ -58,6 +58,7 @@ public:
     Device& device() noexcept { return *device_; }
 
     // For tasks, in the worker's place:
+    /// Has first launched what the tasks before kept (see launching_context()), as has context().
     Stream& stream()
     {
         launch_kept();

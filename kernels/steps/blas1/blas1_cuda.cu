@@ -140,7 +140,7 @@ void copy(const T* x, T* y, std::int64_t n, const Context& context)
     if (n == 0 || x == y) {
         return;
     }
-    if (context.launches != nullptr) {
+    if (context.launches != nullptr) {  // a copy of the driver's cannot be kept
         launch_early("copy", copy_kernel<T>, dim3(grid_for(n, context)), threads, context, x, y, n);
         return;
     }
